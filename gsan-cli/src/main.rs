@@ -1,0 +1,2 @@
+//! The gsan program.
+fn main() {}

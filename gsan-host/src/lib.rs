@@ -1,0 +1,3 @@
+//! gsan's host side.
+
+pub mod report;

@@ -1,0 +1,173 @@
+//! What a run found: the one report model. It knows no output format; gsan-cli does.
+
+pub use gsan_device::layout::{Access, Order, RaceClass, RaceKind, Scope};
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Every launch came to its end.
+    Completed,
+    /// A `trap`, a failed device assertion or an illegal instruction.
+    Trap,
+    /// An access outside mapped memory, misaligned, or otherwise invalid.
+    Fault,
+    /// Nothing can run any more.
+    Deadlock,
+    /// The step budget (simulator) or the watchdog's time (GPU) ran out.
+    Budget,
+    /// The driver refused something.
+    Error,
+}
+
+/// Everything that is known after a run, or after several runs of one program with different schedules.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// How it ended; the worst of several.
+    pub outcome: Outcome,
+    /// What ended it, in words: address, kernel, line, who waits for what.
+    pub message: Option<String>,
+    /// The simulator's schedule seed (of the first run); `None` on a GPU.
+    pub seed: Option<u64>,
+    /// How many runs are merged in here.
+    pub schedules: u32,
+    /// Where it ran.
+    pub device: DeviceInfo,
+    /// Launches, by id.
+    pub launches: Vec<LaunchInfo>,
+    /// Findings, most frequent class of evidence first: in the order of first occurrence.
+    pub races: Vec<Race>,
+    /// Tallies.
+    pub stats: Stats,
+    /// Memory instructions that are not checked, with the reason.
+    pub unsupported: Vec<UnsupportedInstruction>,
+}
+
+/// The device that ran the kernels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// True for the simulated GPU.
+    pub simulated: bool,
+    /// The driver's name for it.
+    pub name: String,
+    /// Multiprocessors.
+    pub sms: u32,
+}
+
+/// One kernel launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchInfo {
+    /// Counts from 0.
+    pub id: u32,
+    /// Kernel name, as in the PTX.
+    pub kernel: String,
+    /// Module's file name or given name.
+    pub module: String,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads per block.
+    pub block: [u32; 3],
+    /// Stream's name; `None` for the default stream.
+    pub stream: Option<String>,
+}
+
+/// A finding.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Race {
+    /// RAW, WAR or WAW; which of RAW and WAR it is can depend on the schedule.
+    pub kind: RaceKind,
+    /// What is missing.
+    pub class: RaceClass,
+    /// How often it was found.
+    pub count: u64,
+    /// In how many of the merged runs.
+    pub schedules: u32,
+    /// First byte.
+    pub address: u64,
+    /// Name of the buffer that holds it.
+    pub buffer: Option<String>,
+    /// Bytes from the buffer's start.
+    pub offset: Option<u64>,
+    /// Bytes.
+    pub size: u32,
+    /// The access that found the race.
+    pub current: Side,
+    /// The earlier one, as far as it is known.
+    pub prior: Side,
+}
+
+/// One side of a race. Unknown things are `None`, never guessed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Side {
+    /// [`LaunchInfo::id`].
+    pub launch: Option<u32>,
+    /// Kernel name.
+    pub kernel: Option<String>,
+    /// Block index.
+    pub block: Option<[u32; 3]>,
+    /// Thread index in the block.
+    pub thread: Option<[u32; 3]>,
+    /// What it did.
+    pub access: Option<Access>,
+    /// With which ordering.
+    pub order: Option<Order>,
+    /// At which scope; `None` for plain accesses.
+    pub scope: Option<Scope>,
+    /// Where in the source.
+    pub site: Option<Site>,
+}
+
+/// A place in the source and in the PTX.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Site {
+    /// Source file, as the compiler recorded it; the PTX file where there is no line information.
+    pub file: String,
+    /// Line, from 1: of the source, or of the PTX where there is no line information.
+    pub line: u32,
+    /// Column, from 1.
+    pub column: Option<u32>,
+    /// Line in the PTX.
+    pub ptx_line: u32,
+    /// The function that holds the instruction.
+    pub function: String,
+    /// The call chain that was inlined here, innermost first: file, line, column.
+    pub inlined_at: Vec<(String, u32, u32)>,
+}
+
+/// Tallies of a run; `None` where they could not be read (a dead context).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Places in the PTX that were instrumented.
+    pub instrumented_sites: u64,
+    /// Accesses checked.
+    pub checked_accesses: Option<u64>,
+    /// Plain accesses to memory without shadow.
+    pub unchecked_accesses: Option<u64>,
+    /// Named miss classes.
+    pub misses: Option<Misses>,
+    /// Findings for which no record was free.
+    pub dropped_records: Option<u64>,
+}
+
+/// How often an approximation may have hidden a race, by class.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Misses {
+    pub shared_slot: u64,
+    pub slot_reuse: u64,
+    pub ring_wrap: u64,
+    pub saturated: u64,
+}
+
+/// A memory instruction that is not understood, or understood and not checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnsupportedInstruction {
+    /// Module's file name or given name.
+    pub module: String,
+    /// Line in the PTX.
+    pub ptx_line: u32,
+    /// The instruction.
+    pub text: String,
+    /// Why it is not checked.
+    pub why: String,
+}
