@@ -1,2 +1,3 @@
-//! The gsan program.
+//! The `gsan` program.
+
 fn main() {}
