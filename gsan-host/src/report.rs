@@ -171,3 +171,10 @@ pub struct UnsupportedInstruction {
     /// Why it is not checked.
     pub why: String,
 }
+
+impl Report {
+    /// Adds another run of the same program, under a different schedule: equal findings become one, with counts added.
+    pub fn merge(&mut self, other: Report) {
+        crate::merge::merge(self, other);
+    }
+}
