@@ -1,2 +1,58 @@
-//! Project tasks.
-fn main() {}
+//! Project tasks: `cargo xtask help` lists them. Nothing but the standard library, so that it builds in a second.
+
+mod bench;
+mod bundle;
+mod process;
+mod ptx;
+mod ptxas;
+mod test;
+mod toolchain;
+
+use process::Failure;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask TASK
+
+  test                   format, clippy, all tests, docs, loom, PTX, end-to-end scenarios
+  test --quick           the same without loom and the PTX rebuild
+  setup-device           install what compiles the device code (Debian, as root), or say how
+  ptx                    rebuild the runtime's and the Rust test kernels' PTX
+  ptx --check            rebuild them beside the checked-in ones and compare
+  ptx --only NAME        rebuild one: `runtime` or a folder of tests/kernels/rust
+  ptxas [--install]      assemble all PTX, plain and instrumented, with NVIDIA's ptxas
+  bench [ARGS]           the criterion benches
+  gpu-bundle             make gpu-bundle/, to be run on a machine with a GPU
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["test"] => test::run(test::Extent::Full),
+        ["test", "--quick"] => test::run(test::Extent::Quick),
+        ["setup-device"] => toolchain::setup(),
+        ["ptx"] => ptx::rebuild(None),
+        ["ptx", "--only", name] => ptx::rebuild(Some(name)),
+        ["ptx", "--check"] => ptx::check().map(|_| ()),
+        ["ptxas"] => ptxas::assemble_all(),
+        ["ptxas", "--install"] => ptxas::install().and_then(|_| ptxas::assemble_all()),
+        ["bench", rest @ ..] => bench::run(rest),
+        ["gpu-bundle"] => bundle::make(),
+        ["help" | "--help" | "-h"] | [] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(Failure::new(format!(
+            "unknown task `{}`\n\n{HELP}",
+            other.join(" ")
+        ))),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! `cargo xtask ptx`: device code in Rust → the PTX that is checked in.
+//!
+//! Checked-in PTX lets everyone build and test with stable Rust alone. It must be what the sources say: with the
+//! compiler that is recorded beside it, a rebuild has to give the same bytes.
+
+use crate::process::{self, Context, Failure, Result, files_in, root, target_dir};
+use crate::toolchain::DeviceToolchain;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const TARGET: &str = "nvptx64-nvidia-cuda";
+
+/// `sm_70` is the oldest with PTX's memory model, and any later `.target` may include it. rustc's jump threading
+/// duplicates barriers, which is wrong where threads of one block would then wait at different ones.
+const RUSTFLAGS: &str = "-Ctarget-cpu=sm_70 -Zmir-enable-passes=-JumpThreading";
+
+/// A crate that becomes one PTX file.
+struct Unit {
+    /// What `--only` calls it.
+    name: String,
+    /// The workspace that it is built in.
+    workspace: PathBuf,
+    /// Its package.
+    package: String,
+    /// The file, from the root.
+    output: PathBuf,
+}
+
+/// All of them.
+fn units() -> Result<Vec<Unit>> {
+    let runtime = root().join("gsan-device/runtime");
+    let mut units = Vec::new();
+    if runtime.join("Cargo.toml").is_file() {
+        units.push(Unit {
+            name: "runtime".to_string(),
+            package: package_name(&runtime.join("Cargo.toml"))?,
+            workspace: runtime,
+            output: "gsan-device/ptx/runtime.ptx".into(),
+        });
+    }
+    let kernels = root().join("tests/kernels/rust");
+    let mut folders: Vec<PathBuf> = fs::read_dir(&kernels)
+        .about(kernels.display())?
+        .flatten()
+        .map(|e| e.path())
+        .collect();
+    folders.sort();
+    for folder in folders {
+        let manifest = folder.join("Cargo.toml");
+        let Some(name) = folder.file_name().and_then(|n| n.to_str()) else {
+            continue;
+        };
+        // `support` is what the kernels share; it has none of its own.
+        if !manifest.is_file() || name == "support" {
+            continue;
+        }
+        units.push(Unit {
+            name: name.to_string(),
+            workspace: kernels.clone(),
+            package: package_name(&manifest)?,
+            output: Path::new("tests/kernels/rust/ptx").join(format!("{name}.ptx")),
+        });
+    }
+    Ok(units)
+}
+
+fn package_name(manifest: &Path) -> Result<String> {
+    process::read(manifest)?
+        .lines()
+        .find_map(|line| {
+            line.strip_prefix("name = \"")?
+                .strip_suffix('"')
+                .map(str::to_string)
+        })
+        .ok_or_else(|| Failure::new(format!("{}: no line `name = \"…\"`", manifest.display())))
+}
+
+/// `cargo xtask ptx [--only NAME]`
+pub fn rebuild(only: Option<&str>) -> Result {
+    let toolchain = DeviceToolchain::require()?;
+    let mut units = units()?;
+    if let Some(only) = only {
+        let names: Vec<String> = units.iter().map(|u| u.name.clone()).collect();
+        units.retain(|u| u.name == only);
+        if units.is_empty() {
+            return Err(Failure::new(format!(
+                "nothing is called `{only}`; there is: {}",
+                names.join(", ")
+            )));
+        }
+    }
+    for unit in &units {
+        let text = compile(&toolchain, unit)?;
+        process::write(&root().join(&unit.output), text)?;
+        println!("wrote {}", unit.output.display());
+        process::write(&record_path(unit), record(&toolchain))?;
+    }
+    Ok(())
+}
+
+/// What a check found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// The same compiler, the same bytes.
+    Same,
+    /// Another compiler: this folder has the tree of rebuilt files (`gsan-device/ptx/…`), and they are to be tested.
+    Rebuilt(PathBuf),
+}
+
+/// `cargo xtask ptx --check`
+pub fn check() -> Result<Checked> {
+    let toolchain = DeviceToolchain::require()?;
+    let folder = target_dir().join("ptx-check");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).about(folder.display())?;
+    }
+    let mut wrong = Vec::new();
+    let mut foreign = 0;
+    for unit in units()? {
+        let text = compile(&toolchain, &unit)?;
+        process::write(&folder.join(&unit.output), &text)?;
+        let recorded = process::read(&record_path(&unit)).unwrap_or_default();
+        if recorded != record(&toolchain) {
+            foreign += 1;
+        } else if process::read(&root().join(&unit.output)).ok().as_deref() != Some(&text) {
+            wrong.push(unit.output.display().to_string());
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(Failure::new(format!(
+            "not what the sources give with the recorded compiler: {}\nrun `cargo xtask ptx` and commit; the rebuilt ones are under {}",
+            wrong.join(", "),
+            folder.display()
+        )));
+    }
+    if foreign > 0 {
+        println!(
+            "{foreign} PTX files were made by another compiler than {}; rebuilt under {}",
+            toolchain.version,
+            folder.display()
+        );
+        return Ok(Checked::Rebuilt(folder));
+    }
+    println!(
+        "checked-in PTX is what {} makes of the sources",
+        toolchain.version
+    );
+    Ok(Checked::Same)
+}
+
+fn record_path(unit: &Unit) -> PathBuf {
+    root().join(&unit.output).with_file_name("TOOLCHAIN")
+}
+
+fn record(toolchain: &DeviceToolchain) -> String {
+    format!(
+        "{}\nRUSTC_BOOTSTRAP=1 RUSTFLAGS=\"{RUSTFLAGS}\" cargo rustc --release -Zbuild-std=core --target {TARGET} -- --emit=asm\n",
+        toolchain.version
+    )
+}
+
+/// The linked PTX of one crate.
+fn compile(toolchain: &DeviceToolchain, unit: &Unit) -> Result<String> {
+    // One folder per compiler: cargo leaves the products of several in one, with names that don't tell them apart.
+    let version: String = toolchain
+        .version
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    let target = target_dir()
+        .join("device")
+        .join(version.trim_end_matches('-'));
+    let mut cargo = toolchain.cargo();
+    // No path of this machine gets into the PTX: sources are named from the repository's root.
+    let flags = [
+        RUSTFLAGS.split(' ').collect::<Vec<_>>().join("\u{1f}"),
+        format!("--remap-path-prefix={}/=", root().display()),
+        format!(
+            "--remap-path-prefix={}=library",
+            toolchain.library.display()
+        ),
+    ];
+    cargo
+        .current_dir(&unit.workspace)
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
+        .env("CARGO_TARGET_DIR", &target)
+        .args(["rustc", "--release", "-Zbuild-std=core", "--target", TARGET])
+        .args(["--package", &unit.package, "--lib"]);
+    if unit.workspace.join("Cargo.lock").is_file() {
+        cargo.arg("--locked");
+    }
+    process::run(cargo.args(["--", "--emit=asm"]))?;
+    let stem = format!("{}-", unit.package.replace('-', "_"));
+    let newest = files_in(&target.join(TARGET).join("release/deps"), "s")
+        .into_iter()
+        .filter(|p| {
+            p.file_name()
+                .and_then(|n| n.to_str())
+                .is_some_and(|n| n.starts_with(&stem))
+        })
+        .max_by_key(|p| fs::metadata(p).and_then(|m| m.modified()).ok());
+    let file = newest.ok_or_else(|| {
+        Failure::new(format!(
+            "rustc left no {stem}*.s under {}",
+            target.display()
+        ))
+    })?;
+    let text = process::read(&file)?;
+    if let Some(line) = text
+        .lines()
+        .find(|l| l.contains(&*root().to_string_lossy()))
+    {
+        return Err(Failure::new(format!(
+            "{}: has a path of this machine in it: {}",
+            unit.name,
+            line.trim()
+        )));
+    }
+    Ok(text)
+}
