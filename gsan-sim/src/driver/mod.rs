@@ -1,0 +1,1 @@
+//! The CUDA driver API in front of the machine.
