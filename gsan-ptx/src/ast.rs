@@ -26,11 +26,13 @@ pub struct Module<'a> {
     pub files: Vec<FileEntry<'a>>,
 }
 
-/// `.file INDEX "NAME"`.
+/// `.file INDEX ["DIRECTORY"] "NAME"`.
 #[derive(Debug, Clone)]
 pub struct FileEntry<'a> {
     /// The number that `.loc` uses.
     pub index: u32,
+    /// The directory before the name, where there is one.
+    pub directory: Option<&'a str>,
     /// The name between the quotes, escapes untouched.
     pub name: &'a str,
     /// Of the whole directive.
@@ -348,7 +350,8 @@ pub struct Address<'a> {
 }
 
 /// A syntax error.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {message}")]
 pub struct ParseError {
     /// What was expected or wrong.
     pub message: String,
