@@ -90,7 +90,7 @@ pub fn rebuild(only: Option<&str>) -> Result {
         }
     }
     for unit in &units {
-        let text = compile(&toolchain, unit)?;
+        let text = compile(&toolchain, unit, false)?;
         process::write(&root().join(&unit.output), text)?;
         println!("wrote {}", unit.output.display());
         process::write(&record_path(unit), record(&toolchain))?;
@@ -117,7 +117,7 @@ pub fn check() -> Result<Checked> {
     let mut wrong = Vec::new();
     let mut foreign = 0;
     for unit in units()? {
-        let text = compile(&toolchain, &unit)?;
+        let text = compile(&toolchain, &unit, true)?;
         process::write(&folder.join(&unit.output), &text)?;
         let recorded = process::read(&record_path(&unit)).unwrap_or_default();
         if recorded != record(&toolchain) {
@@ -159,8 +159,8 @@ fn record(toolchain: &DeviceToolchain) -> String {
     )
 }
 
-/// The linked PTX of one crate.
-fn compile(toolchain: &DeviceToolchain, unit: &Unit) -> Result<String> {
+/// The linked PTX of one crate; `locked` leaves its `Cargo.lock` as it is.
+fn compile(toolchain: &DeviceToolchain, unit: &Unit, locked: bool) -> Result<String> {
     // One folder per compiler: cargo leaves the products of several in one, with names that don't tell them apart.
     let version: String = toolchain
         .version
@@ -186,7 +186,7 @@ fn compile(toolchain: &DeviceToolchain, unit: &Unit) -> Result<String> {
         .env("CARGO_TARGET_DIR", &target)
         .args(["rustc", "--release", "-Zbuild-std=core", "--target", TARGET])
         .args(["--package", &unit.package, "--lib"]);
-    if unit.workspace.join("Cargo.lock").is_file() {
+    if locked {
         cargo.arg("--locked");
     }
     process::run(cargo.args(["--", "--emit=asm"]))?;
