@@ -176,6 +176,7 @@ impl Op {
 /// | 16–27 | logical thread |
 /// | 28–29 | scope: 0 not atomic, 1 cta, 2 gpu, 3 sys |
 /// | 30 | release |
+/// | 31 | in a reader's slot: the reader has observed the word's last write ([`ScalarClock::OBSERVED`]) |
 ///
 /// The all-zero word means "no access".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
@@ -201,13 +202,26 @@ impl ScalarClock {
         ScalarClock(token & 0xffff | (thread & 0xfff) << 16 | Self::scope_bits(scope) << 28 | 1 << 30)
     }
 
+    /// Set in a reader's slot by a strong read, cleared by the next write: what was observed is ordered before the reader
+    /// as far as this word is concerned (PTX's causality order begins with observation), without any acquire.
+    pub const OBSERVED: u32 = 1 << 31;
+
+    /// Whether [`ScalarClock::OBSERVED`] is set.
+    pub const fn is_observed(self) -> bool {
+        self.0 & Self::OBSERVED != 0
+    }
+
+    /// The clock without [`ScalarClock::OBSERVED`].
+    pub const fn plain(self) -> ScalarClock {
+        ScalarClock(self.0 & !Self::OBSERVED)
+    }
+
+    /// Two bits: the cluster, which has none of its own, counts as the device.
     const fn scope_bits(scope: Scope) -> u32 {
-        match scope {
-            Scope::None => 0,
-            Scope::Cta => 1,
-            Scope::Cluster | Scope::Gpu => 2,
-            Scope::Sys => 3,
-        }
+        let scope = scope as u32;
+        let bits = scope - (scope > Scope::Cluster as u32) as u32;
+        debug_assert!(bits == [0, 1, 2, 2, 3][scope as usize]);
+        bits
     }
 
     /// Whether no access is recorded.
@@ -384,14 +398,22 @@ pub struct ThreadState {
     pub fence_gpu: Epoch,
     /// The same for system scope.
     pub fence_sys: Epoch,
-    /// The clock that was acquired last, so that a spin loop merges it once.
-    pub last_acquired: u32,
+    /// Thread and token acquired last (`thread << 32 | token`), so that a spin loop merges it once.
+    pub last_acquired: u64,
+    /// Thread and token that became pending last.
+    pub last_pending: u64,
     /// Reads so far, for the sampling.
     pub num_reads: u32,
     /// Tenants so far, for the history.
     pub tenants: u32,
-    /// The clock that became pending last.
-    pub last_pending: u32,
+    /// `ring_head` when the tenant came: later tokens are its own.
+    pub first_token: u32,
+    /// The token that carries the last release fence (0: none yet).
+    pub fence_token: u32,
+    /// The fence epoch that `fence_token` stands for.
+    pub fence_token_epoch: Epoch,
+    /// Zero.
+    pub reserved: u32,
 }
 
 impl ThreadState {
@@ -430,12 +452,13 @@ impl ThreadState {
 pub struct Snapshot {
     /// The absolute index, written last; another value: overwritten or not yet written.
     pub token: u32,
-    /// The writer's epoch at the write.
+    /// Epoch of the write that the cell records (the publisher's own, or an earlier writer's while a compare-and-swap
+    /// has not yet succeeded); 0: no write.
     pub epoch: Epoch,
-    /// The first epoch of the writer's tenancy.
-    pub start_epoch: Epoch,
-    /// Zero.
-    pub reserved: u32,
+    /// Thread and scope of that write, as a [`ScalarClock`] without an epoch.
+    pub event: ScalarClock,
+    /// Nonzero when clocks of other releases were joined in that the publisher had not acquired itself.
+    pub joined: u32,
 }
 
 impl Snapshot {
@@ -455,8 +478,8 @@ pub struct Tenant {
     pub launch_id: u32,
     /// `%ctaid`.
     pub block: [u32; 3],
-    /// Zero.
-    pub reserved: u32,
+    /// Nonzero when several blocks shared the slot then: launch and block are not known.
+    pub shared: u32,
 }
 
 /// What a launch inherits and where its blocks publish: the hidden kernel parameter points to one.
@@ -654,7 +677,7 @@ const _: () = {
     assert!(offset_of!(ShadowCell, lock) as u64 == ShadowCell::LOCK_WORD + 2);
     assert!(size_of::<Op>() == 4);
     assert!(size_of::<GlobalState>() == 160 && align_of::<GlobalState>() == 8);
-    assert!(size_of::<ThreadState>() == 72 && align_of::<ThreadState>() == 8);
+    assert!(size_of::<ThreadState>() == 96 && align_of::<ThreadState>() == 8);
     assert!(size_of::<Snapshot>() == 16 && size_of::<Tenant>() == 24);
     assert!(size_of::<LaunchRecord>() == 40 && align_of::<LaunchRecord>() == 8);
     assert!(size_of::<BlockState>() == 32 && size_of::<BlockState>() as u32 <= BlockState::ROOM);

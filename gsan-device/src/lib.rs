@@ -1,4 +1,22 @@
-//! gsan's device side.
-#![cfg_attr(not(test), no_std)]
+//! gsan's device side: the detector, and the layout that device and host share.
+//!
+//! `no_std`, no allocation, no panic path. The algorithm is generic over [`machine::Machine`]; the runtime that is
+//! appended to instrumented PTX (`gsan-device/runtime`) is its nvptx instance behind the hooks' names, and the host
+//! instance runs it in tests and benches.
+#![cfg_attr(not(any(test, feature = "host")), no_std)]
+#![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
 
 pub mod layout;
+
+pub mod block;
+pub mod clock;
+pub mod detector;
+pub mod machine;
+pub mod reference;
+pub mod report;
+pub mod sampling;
+
+#[cfg(any(test, feature = "host"))]
+pub mod host;
+#[cfg(target_arch = "nvptx64")]
+pub mod nvptx;

@@ -1,0 +1,497 @@
+//! Vector clocks of logical threads: what a block knows, and what it publishes.
+//!
+//! A logical thread is a residency slot; its tenant (a block) knows the clock row that its launch inherited until it
+//! acquires something, then its own copy. Own epochs are `[start_epoch, epoch]`; earlier tenants of the slot are known
+//! only through the row, like anybody else. Entries only grow, so reading needs no lock, and whatever is read late can
+//! only add order, never lose it.
+
+use crate::layout::{Counters, Epoch, GlobalState, ScalarClock, Scope, Snapshot, ThreadState};
+use crate::machine::{Machine, field};
+
+/// A logical thread's state in memory.
+#[derive(Clone, Copy)]
+pub struct State<M> {
+    /// The machine.
+    pub m: M,
+    /// Address of the [`ThreadState`].
+    pub addr: u64,
+    /// Address of the device's [`GlobalState`].
+    pub global: u64,
+    /// Length of a clock row.
+    pub num_threads: u32,
+}
+
+/// A published clock found by its token.
+#[derive(Clone, Copy)]
+pub struct Published<M> {
+    m: M,
+    addr: u64,
+    /// Thread that published it.
+    pub thread: u32,
+    /// Its absolute token.
+    pub token: u32,
+}
+
+/// What became of a token.
+#[derive(Clone, Copy)]
+pub enum Lookup<M> {
+    /// The snapshot is there.
+    Found(Published<M>),
+    /// The ring went round since.
+    Overwritten {
+        /// The writer.
+        thread: u32,
+        /// The absolute token.
+        token: u32,
+    },
+}
+
+impl<M: Machine> Published<M> {
+    /// Epoch of the recorded write; 0 when there was none.
+    #[inline]
+    pub fn epoch(self) -> Epoch {
+        self.m.load32(field!(self.addr, Snapshot, epoch))
+    }
+
+    /// Thread and scope of the recorded write.
+    #[inline]
+    pub fn event(self) -> ScalarClock {
+        ScalarClock(self.m.load32(field!(self.addr, Snapshot, event)))
+    }
+
+    /// 0: the publisher's own clock; 1: joined with earlier releases of the location; 2: with attempts as well.
+    #[inline]
+    pub fn joined(self) -> u32 {
+        self.m.load32(field!(self.addr, Snapshot, joined))
+    }
+
+    /// The clock's entry for a thread.
+    #[inline]
+    pub fn entry(self, thread: u32) -> Epoch {
+        self.m.load32(entry_addr(self.addr + core::mem::size_of::<Snapshot>() as u64, thread))
+    }
+
+    /// Whether the snapshot is still the one that was found: what was read from it before this call is then whole.
+    #[inline]
+    pub fn intact(self) -> bool {
+        self.m.fence(Scope::Gpu);
+        self.m.load32(field!(self.addr, Snapshot, token)) == self.token
+    }
+
+    /// Makes a compare-and-swap's attempt the recorded write, once it is known to have succeeded.
+    #[inline]
+    pub fn commit(self, epoch: Epoch, event: ScalarClock) {
+        self.m.store32(field!(self.addr, Snapshot, event), event.0);
+        self.m.store32(field!(self.addr, Snapshot, epoch), epoch);
+    }
+}
+
+/// A snapshot's contents before it is written.
+#[derive(Clone, Copy)]
+pub struct Publication<M> {
+    /// The own clock up to this epoch; `None`: only what `join` holds (a relaxed write that continues a release sequence).
+    pub own: Option<Epoch>,
+    /// An earlier release of the location whose clock is joined in.
+    pub join: Option<Lookup<M>>,
+    /// Epoch of the write to record.
+    pub epoch: Epoch,
+    /// Thread and scope of the write to record.
+    pub event: ScalarClock,
+    /// True for a compare-and-swap that may yet fail.
+    pub attempt: bool,
+}
+
+#[inline]
+fn entry_addr(row: u64, thread: u32) -> u64 {
+    row.wrapping_add(4 * thread as u64)
+}
+
+impl<M: Machine> State<M> {
+    /// The state at `addr`.
+    #[inline]
+    pub fn at(m: M, addr: u64) -> Self {
+        let global = m.load64(field!(addr, ThreadState, global));
+        let num_threads = m.load32(field!(global, GlobalState, num_threads));
+        State { m, addr, global, num_threads }
+    }
+
+    /// The state of another logical thread.
+    #[inline]
+    pub fn of(self, thread: u32) -> Self {
+        let m = self.m;
+        let per_device = m
+            .load32(field!(self.global, GlobalState, num_sms))
+            .wrapping_mul(m.load32(field!(self.global, GlobalState, slots_per_sm)));
+        let device = thread.checked_div(per_device).unwrap_or(0);
+        let local = thread.wrapping_sub(device.wrapping_mul(per_device));
+        let addr = m
+            .load64(field!(self.global, GlobalState, threads))
+            .wrapping_add(m.load64(field!(self.global, GlobalState, device_stride)).wrapping_mul(device as u64))
+            .wrapping_add(m.load64(field!(self.global, GlobalState, thread_stride)).wrapping_mul(local as u64));
+        State { addr, ..self }
+    }
+
+    /// Which device a logical thread belongs to.
+    #[inline]
+    pub fn device_of(self, thread: u32) -> u32 {
+        let per_device = self
+            .m
+            .load32(field!(self.global, GlobalState, num_sms))
+            .wrapping_mul(self.m.load32(field!(self.global, GlobalState, slots_per_sm)));
+        thread.checked_div(per_device).unwrap_or(0)
+    }
+
+    /// Index of this thread in a clock row.
+    #[inline]
+    pub fn thread_id(self) -> u32 {
+        self.m.load32(field!(self.addr, ThreadState, thread_id))
+    }
+
+    /// The current epoch.
+    #[inline]
+    pub fn epoch(self) -> Epoch {
+        self.m.load32(field!(self.addr, ThreadState, epoch))
+    }
+
+    /// The tenant's first epoch.
+    #[inline]
+    pub fn start_epoch(self) -> Epoch {
+        self.m.load32(field!(self.addr, ThreadState, start_epoch))
+    }
+
+    /// Closes the current epoch and returns it.
+    #[inline]
+    pub fn close_epoch(self) -> Epoch {
+        self.m.add32(field!(self.addr, ThreadState, epoch), 1)
+    }
+
+    #[inline]
+    fn own_clock(self) -> u64 {
+        self.addr.wrapping_add(ThreadState::CLOCK)
+    }
+
+    #[inline]
+    fn pending_clock(self) -> u64 {
+        self.addr.wrapping_add(ThreadState::pending_offset(self.num_threads))
+    }
+
+    /// The clock row that holds what this thread knows of the others.
+    #[inline]
+    fn row(self) -> u64 {
+        if self.m.load32_acquire(field!(self.addr, ThreadState, clock_mode)) == 2 {
+            self.own_clock()
+        } else {
+            self.m.load64(field!(self.addr, ThreadState, base_row))
+        }
+    }
+
+    /// The last epoch of `thread` that is known here. For the own slot: of earlier tenants.
+    #[inline]
+    pub fn known(self, thread: u32) -> Epoch {
+        self.m.load32(entry_addr(self.row(), thread))
+    }
+
+    /// Whether an access of `thread` at `epoch` happens before whatever this thread does now.
+    #[inline]
+    pub fn happened_before(self, thread: u32, epoch: Epoch) -> bool {
+        if thread == self.thread_id() && epoch >= self.start_epoch() {
+            return true;
+        }
+        self.known(thread) >= epoch
+    }
+
+    /// Finds the snapshot behind a release clock.
+    #[inline]
+    pub fn find(self, clock: ScalarClock) -> Lookup<M> {
+        let m = self.m;
+        let thread = clock.thread();
+        let writer = self.of(thread);
+        let head = m.load32(field!(writer.addr, ThreadState, ring_head));
+        // The cell keeps the token's low half: the newest token with that half is at least as new as the one meant,
+        // and what it holds includes it.
+        let token = head.wrapping_sub(head.wrapping_sub(clock.epoch()) & 0xffff);
+        let addr = writer.snapshot(token);
+        if m.load32_acquire(field!(addr, Snapshot, token)) == token {
+            Lookup::Found(Published { m, addr, thread, token })
+        } else {
+            Lookup::Overwritten { thread, token }
+        }
+    }
+
+    /// Whether the own ring still holds the snapshot of a token.
+    #[inline]
+    pub fn holds(self, token: u32) -> bool {
+        token != 0 && self.m.load32_acquire(field!(self.snapshot(token), Snapshot, token)) == token
+    }
+
+    #[inline]
+    fn snapshot(self, token: u32) -> u64 {
+        let size = self.m.load32(field!(self.global, GlobalState, clock_buffer_size));
+        let slot = token.checked_rem(size).unwrap_or(0);
+        self.addr
+            .wrapping_add(ThreadState::ring_offset(self.num_threads))
+            .wrapping_add(Snapshot::stride(self.num_threads).wrapping_mul(slot as u64))
+    }
+
+    /// Writes a snapshot into the own ring and returns its token.
+    #[inline(never)]
+    pub fn publish(self, p: Publication<M>) -> u32 {
+        let m = self.m;
+        let token = m.add32(field!(self.addr, ThreadState, ring_head), 1).wrapping_add(1);
+        let addr = self.snapshot(token);
+        m.store32(field!(addr, Snapshot, token), 0);
+        m.fence(Scope::Gpu);
+        let row = self.row();
+        let id = self.thread_id();
+        let mut joined = match p.join {
+            Some(Lookup::Found(old)) => old.joined().max(1),
+            Some(Lookup::Overwritten { .. }) => 2,
+            None => 0,
+        };
+        if p.attempt {
+            joined = 2;
+        }
+        let entries = addr + core::mem::size_of::<Snapshot>() as u64;
+        let mut join = p.join;
+        loop {
+            let mut i = 0;
+            while i < self.num_threads {
+                let mut epoch = 0;
+                if let Some(own) = p.own {
+                    epoch = if i == id { own } else { m.load32(entry_addr(row, i)) };
+                }
+                if let Some(join) = join {
+                    epoch = epoch.max(self.entry_of(join, i));
+                }
+                m.store32(entry_addr(entries, i), epoch);
+                i += 1;
+            }
+            let settled = join.map(Self::settled);
+            if settled.map(Self::is_found) == join.map(Self::is_found) {
+                break;
+            }
+            join = settled;
+            joined = 2;
+        }
+        m.store32(field!(addr, Snapshot, epoch), p.epoch);
+        m.store32(field!(addr, Snapshot, event), p.event.0);
+        m.store32(field!(addr, Snapshot, joined), joined);
+        m.store32_release(field!(addr, Snapshot, token), token);
+        token
+    }
+
+    /// What a release knew of `thread`; for an overwritten one, at least that.
+    #[inline(never)]
+    fn entry_of(self, from: Lookup<M>, thread: u32) -> Epoch {
+        match from {
+            Lookup::Found(p) => p.entry(thread),
+            Lookup::Overwritten { thread: writer, token } => {
+                let writer = self.of(writer);
+                let first = self.m.load32(field!(writer.addr, ThreadState, first_token));
+                if thread != writer.thread_id() && token.wrapping_sub(first) as i32 > 0 {
+                    // Still the tenant that released: its clock now includes its clock then.
+                    writer.known(thread)
+                } else {
+                    // The tenant is gone, and its clock with it: everything up to now is the only safe answer.
+                    self.of(thread).epoch()
+                }
+            }
+        }
+    }
+
+    /// `from`, or what it has become: the ring may have gone round while it was read.
+    #[inline]
+    fn settled(from: Lookup<M>) -> Lookup<M> {
+        match from {
+            Lookup::Found(p) if !p.intact() => Lookup::Overwritten { thread: p.thread, token: p.token },
+            other => other,
+        }
+    }
+
+    /// Imports a published clock: everything it knows happens before what this thread does from now on.
+    #[inline(never)]
+    pub fn acquire(self, from: Lookup<M>) {
+        let key = Self::key(from);
+        if self.m.load64(field!(self.addr, ThreadState, last_acquired)) == key {
+            return;
+        }
+        self.own();
+        self.merge(self.own_clock(), from);
+        self.m.store64(field!(self.addr, ThreadState, last_acquired), key);
+        self.count_wrap(from);
+    }
+
+    /// Remembers a published clock that a relaxed read saw: an acquire fence imports it.
+    #[inline(never)]
+    pub fn pend(self, from: Lookup<M>) {
+        let m = self.m;
+        let key = Self::key(from);
+        if m.load64(field!(self.addr, ThreadState, last_pending)) == key {
+            return;
+        }
+        let mode = field!(self.addr, ThreadState, pending_mode);
+        if m.load32_acquire(mode) < PENDING_READY {
+            if m.cas32_acquire(mode, 0, COPYING) == 0 {
+                let mut i = 0;
+                while i < self.num_threads {
+                    m.store32(entry_addr(self.pending_clock(), i), 0);
+                    i += 1;
+                }
+                m.store32_release(mode, PENDING_READY);
+            } else {
+                self.wait_past(mode, COPYING);
+            }
+        }
+        self.merge(self.pending_clock(), from);
+        m.store32_release(mode, PENDING_READY);
+        m.store64(field!(self.addr, ThreadState, last_pending), key);
+        self.count_wrap(from);
+    }
+
+    /// Imports what is pending: an acquire fence.
+    #[inline(never)]
+    pub fn acquire_pending(self) {
+        let m = self.m;
+        let mode = field!(self.addr, ThreadState, pending_mode);
+        if m.load32_acquire(mode) != PENDING_READY {
+            return;
+        }
+        // Marked first: what becomes pending during the import marks it again.
+        m.store32(mode, PENDING_IMPORTED);
+        m.fence(Scope::Cta);
+        self.own();
+        let mut i = 0;
+        while i < self.num_threads {
+            let epoch = m.load32(entry_addr(self.pending_clock(), i));
+            self.raise(self.own_clock(), i, epoch);
+            i += 1;
+        }
+    }
+
+    /// Imports a clock row: what a launch inherits, for a block that joins a slot in use.
+    #[inline(never)]
+    pub fn import_row(self, row: u64) {
+        self.own();
+        let mut i = 0;
+        while i < self.num_threads {
+            let epoch = self.m.load32(entry_addr(row, i));
+            self.raise(self.own_clock(), i, epoch);
+            i += 1;
+        }
+    }
+
+    /// Raises `out` to everything this thread knows and did.
+    #[inline(never)]
+    pub fn publish_row(self, out: u64) {
+        let m = self.m;
+        if m.load32_acquire(field!(self.addr, ThreadState, clock_mode)) == 2 {
+            let mut i = 0;
+            while i < self.num_threads {
+                let epoch = m.load32(entry_addr(self.own_clock(), i));
+                if epoch > m.load32(entry_addr(out, i)) {
+                    m.max32(entry_addr(out, i), epoch);
+                }
+                i += 1;
+            }
+        }
+        m.max32(entry_addr(out, self.thread_id()), self.epoch());
+    }
+
+    /// Gives the thread a clock of its own, a copy of its base row, if it has none yet.
+    #[inline(never)]
+    fn own(self) {
+        let m = self.m;
+        let mode = field!(self.addr, ThreadState, clock_mode);
+        if m.load32_acquire(mode) == 2 {
+            return;
+        }
+        if m.cas32_acquire(mode, 0, COPYING) == 0 {
+            let base = m.load64(field!(self.addr, ThreadState, base_row));
+            let mut i = 0;
+            while i < self.num_threads {
+                let epoch = m.load32(entry_addr(base, i));
+                m.store32(entry_addr(self.own_clock(), i), epoch);
+                i += 1;
+            }
+            m.store32_release(mode, 2);
+        } else {
+            self.wait_past(mode, COPYING);
+        }
+    }
+
+    fn wait_past(self, addr: u64, value: u32) {
+        while self.m.load32_acquire(addr) == value {
+            self.m.pause();
+        }
+    }
+
+    #[inline(never)]
+    fn merge(self, into: u64, from: Lookup<M>) {
+        let mut from = from;
+        loop {
+            let mut i = 0;
+            while i < self.num_threads {
+                self.raise(into, i, self.entry_of(from, i));
+                i += 1;
+            }
+            let settled = Self::settled(from);
+            if Self::is_found(settled) == Self::is_found(from) {
+                return;
+            }
+            from = settled;
+        }
+    }
+
+    #[inline]
+    fn is_found(lookup: Lookup<M>) -> bool {
+        matches!(lookup, Lookup::Found(_))
+    }
+
+    /// Raises one entry. For the own slot the entry speaks of earlier tenants only; a publisher that knew this tenant's
+    /// own epochs may have known less of those, but its scalar can't say so (class `slot-reuse`).
+    #[inline]
+    fn raise(self, row: u64, thread: u32, epoch: Epoch) {
+        let m = self.m;
+        let addr = entry_addr(row, thread);
+        let before = m.load32(addr);
+        let mut epoch = epoch;
+        if thread == self.thread_id() {
+            let last = self.start_epoch().wrapping_sub(1);
+            if epoch > last {
+                epoch = last;
+                if before < last {
+                    self.tally(core::mem::offset_of!(Counters, slot_reuse));
+                }
+            }
+        }
+        if epoch > before {
+            m.max32(addr, epoch);
+        }
+    }
+
+    fn count_wrap(self, from: Lookup<M>) {
+        if let Lookup::Overwritten { .. } = from {
+            self.tally(core::mem::offset_of!(Counters, ring_wrap));
+        }
+    }
+
+    #[inline]
+    fn key(from: Lookup<M>) -> u64 {
+        let (thread, token) = match from {
+            Lookup::Found(p) => (p.thread, p.token),
+            Lookup::Overwritten { thread, token } => (thread, token),
+        };
+        (thread as u64) << 32 | token as u64
+    }
+
+    /// Counts one in the field of [`Counters`] at `offset`.
+    #[inline]
+    pub fn tally(self, offset: usize) {
+        let counters = self.m.load64(field!(self.global, GlobalState, counters));
+        self.m.tally64(counters.wrapping_add(offset as u64), 1);
+    }
+}
+
+const COPYING: u32 = 1;
+const PENDING_READY: u32 = 2;
+const PENDING_IMPORTED: u32 = 3;

@@ -1,0 +1,1 @@
+//! The host instance of [`Machine`](crate::machine::Machine).

@@ -1,0 +1,515 @@
+//! The `reference` cell: what is known of one 4-byte word, in 24 bytes, as the classic GSan keeps it.
+//!
+//! Four sampled readers and the last writer, each a scalar clock; a release write's clock is a token for a whole
+//! snapshot in the writer's ring. The cell can tell neither the bytes of a word nor the warps of a block apart, and
+//! keeps no source line of an earlier access.
+//!
+//! Deviations from the classic tool, each of which only adds precision or order:
+//! * A release clock names its write by epoch *and* its knowledge by snapshot. So a compare-and-swap can offer its
+//!   release before it is known to succeed without counting as a write (an *attempt*).
+//! * An access whose clock stands in the cell already is not checked again: nobody can have come between unseen,
+//!   because whoever did was checked against that clock.
+//! * Nothing aborts: a saturated epoch and an overwritten snapshot count as ordered, and are tallied.
+
+use crate::clock::{Lookup, Publication, State};
+use crate::layout::{Access, Counters, Epoch, GlobalState, Op, RaceClass, RaceKind, ScalarClock, Scope, ShadowCell};
+use crate::layout::ThreadState;
+use crate::machine::{Machine, field};
+use crate::sampling;
+use core::mem::offset_of;
+
+/// A cell in memory.
+#[derive(Clone, Copy)]
+pub struct Cell {
+    addr: u64,
+}
+
+/// What a check found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Conflict {
+    /// RAW, WAR or WAW.
+    pub kind: RaceKind,
+    /// What is missing.
+    pub class: RaceClass,
+    /// Thread and scope of the earlier access.
+    pub prior: ScalarClock,
+    /// Its epoch.
+    pub prior_epoch: Epoch,
+    /// What it did, as far as the cell says.
+    pub prior_access: Access,
+}
+
+/// What [`Cell::strong_before`] found and left behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Before {
+    /// A race of the access, whatever comes of it.
+    pub conflict: Option<Conflict>,
+    /// A race that a compare-and-swap has if it writes.
+    pub deferred: Option<Conflict>,
+    /// The clock that a compare-and-swap offers.
+    pub attempt: ScalarClock,
+}
+
+/// How a strong access publishes: the own clock up to `epoch`, for `scope`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Release {
+    /// Accesses up to this epoch are published.
+    pub epoch: Epoch,
+    /// A snapshot that holds it already (0: none).
+    pub token: u32,
+}
+
+impl Cell {
+    /// The cell at `addr`.
+    #[inline]
+    pub fn at(addr: u64) -> Cell {
+        Cell { addr }
+    }
+
+    /// Bytes from one word's cell to the next.
+    pub const STRIDE: u64 = core::mem::size_of::<ShadowCell>() as u64;
+
+    #[inline]
+    fn read_addr(self, slot: u32) -> u64 {
+        self.addr.wrapping_add(4 * slot as u64)
+    }
+
+    #[inline]
+    fn write_addr(self) -> u64 {
+        self.addr.wrapping_add(ShadowCell::WRITE)
+    }
+
+    #[inline]
+    fn write<M: Machine>(self, m: M) -> ScalarClock {
+        ScalarClock(m.load32_acquire(self.write_addr()))
+    }
+
+    /// Takes the cell's lock; returns the number of reads.
+    #[inline]
+    fn lock<M: Machine>(self, m: M) -> u32 {
+        let addr = self.addr.wrapping_add(ShadowCell::LOCK_WORD);
+        loop {
+            let seen = m.load32(addr) & !ShadowCell::LOCKED;
+            if m.cas32_acquire(addr, seen, seen | ShadowCell::LOCKED) == seen {
+                return seen;
+            }
+            m.pause();
+        }
+    }
+
+    #[inline]
+    fn unlock<M: Machine>(self, m: M, num_reads: u32) {
+        m.store32_release(self.addr.wrapping_add(ShadowCell::LOCK_WORD), num_reads);
+    }
+
+    /// A weak load: RAW check, then the read is recorded.
+    #[inline]
+    pub fn plain_read<M: Machine>(self, me: State<M>) -> Option<Conflict> {
+        let m = me.m;
+        let clock = ScalarClock::access(me.epoch(), me.thread_id(), Scope::None);
+        if self.holds_read(m, clock) && self.check_write(me, self.write(m), Scope::None, RaceKind::Raw).is_none() {
+            return None;
+        }
+        let num_reads = self.lock(m);
+        let conflict = self.check_write(me, self.write(m), Scope::None, RaceKind::Raw);
+        let num_reads = self.record_read(me, clock, num_reads);
+        self.unlock(m, num_reads);
+        conflict
+    }
+
+    /// A weak store: WAR and WAW checks, then the write is recorded.
+    #[inline]
+    pub fn plain_write<M: Machine>(self, me: State<M>) -> Option<Conflict> {
+        let m = me.m;
+        let clock = ScalarClock::access(me.epoch(), me.thread_id(), Scope::None);
+        if self.write(m) == clock && clock.epoch() != ScalarClock::SATURATED {
+            return None;
+        }
+        let num_reads = self.lock(m);
+        let conflict =
+            self.check_reads(me, Scope::None).or_else(|| self.check_write(me, self.write(m), Scope::None, RaceKind::Waw));
+        self.record_write(me, clock, false);
+        self.unlock(m, num_reads);
+        conflict
+    }
+
+    /// What a strong access does before the instruction.
+    #[inline(never)]
+    pub fn strong_before<M: Machine>(self, me: State<M>, op: Op, release: &mut Option<Release>) -> Before {
+        let m = me.m;
+        let scope = op.scope();
+        let reads = op.access() != Access::Store;
+        // An access that carries a release belongs to the epoch that it publishes: whoever acquires it is ordered after
+        // the access itself, too.
+        let epoch = release.map_or(me.epoch(), |r| r.epoch);
+        let mut num_reads = self.lock(m);
+        let old = self.write(m);
+        let mut before = Before { conflict: None, deferred: None, attempt: ScalarClock::EMPTY };
+        if reads {
+            before.conflict = self.check_write(me, old, scope, RaceKind::Raw);
+            num_reads = self.record_read(me, ScalarClock::access(epoch, me.thread_id(), scope), num_reads);
+        }
+        match op.access() {
+            Access::Store | Access::Rmw => {
+                let war = self.check_reads(me, scope);
+                before.conflict = before.conflict.or(war);
+                if !reads {
+                    before.conflict = before.conflict.or_else(|| self.check_write(me, old, scope, RaceKind::Waw));
+                }
+                // A store ends the release sequence of whatever happens before it; an unordered release may still be
+                // the value that a reader finds.
+                let keep = old.is_release()
+                    && (reads || self.check_write(me, old, Scope::None, RaceKind::Waw).is_some());
+                let new = next_write(me, old, keep, epoch, scope, release);
+                self.record_write(me, new, reads);
+            }
+            Access::Cas if release.is_some() => {
+                before.deferred = self.check_reads(me, scope);
+                before.attempt = offer(me, old, scope, release);
+                m.store32_release(self.write_addr(), before.attempt.0);
+            }
+            _ => {}
+        }
+        self.unlock(m, num_reads);
+        before
+    }
+
+    /// What a compare-and-swap that wrote does after the instruction; `attempt` is the one that
+    /// [`Cell::strong_before`] gave for the access's first word.
+    #[inline(never)]
+    pub fn cas_after<M: Machine>(self, me: State<M>, op: Op, attempt: ScalarClock) -> Option<Conflict> {
+        let m = me.m;
+        let scope = op.scope();
+        let num_reads = self.lock(m);
+        let old = self.write(m);
+        let mut conflict = None;
+        if attempt.is_empty() {
+            // Nothing was published, so nobody can be ordered after this write yet: checking now is exact.
+            conflict = self.check_reads(me, scope).or_else(|| self.check_write(me, old, scope, RaceKind::Waw));
+            let new = next_write(me, old, old.is_release(), me.epoch(), scope, &mut None);
+            self.record_write(me, new, true);
+        } else if is_attempt(me, old, attempt)
+            && let Lookup::Found(published) = me.find(old)
+        {
+            let epoch = published.entry(me.thread_id());
+            published.commit(epoch, ScalarClock::access(0, me.thread_id(), scope));
+            self.record_write(me, old, true);
+        }
+        // Otherwise somebody has written since. Either that write is ordered after this one, or its author was checked
+        // against the read that was recorded before the instruction.
+        self.unlock(m, num_reads);
+        conflict
+    }
+
+    /// Stores the new last write. Readers have not observed it, except the writer itself if it read in the same step.
+    fn record_write<M: Machine>(self, me: State<M>, new: ScalarClock, reads: bool) {
+        let m = me.m;
+        let id = me.thread_id();
+        let mut slot = 0;
+        while slot < ShadowCell::READS as u32 {
+            let read = ScalarClock(m.load32(self.read_addr(slot)));
+            let observed = if reads && !read.is_empty() && read.thread() == id { ScalarClock::OBSERVED } else { 0 };
+            if read.0 & ScalarClock::OBSERVED != observed {
+                m.store32(self.read_addr(slot), read.plain().0 | observed);
+            }
+            slot += 1;
+        }
+        m.store32_release(self.write_addr(), new.0);
+    }
+
+    /// A strong load has read the word: it has observed the last write.
+    pub fn observe<M: Machine>(self, me: State<M>) {
+        let m = me.m;
+        let write = self.write(m);
+        let id = me.thread_id();
+        if write.is_empty() || write.thread() == id {
+            return;
+        }
+        let mut slot = 0;
+        while slot < ShadowCell::READS as u32 {
+            let addr = self.read_addr(slot);
+            let read = ScalarClock(m.load32(addr));
+            if !read.is_empty() && read.thread() == id {
+                if !read.is_observed() {
+                    // A clock that has just been replaced stays as it is.
+                    m.cas32_acquire(addr, read.0, read.0 | ScalarClock::OBSERVED);
+                }
+                return;
+            }
+            slot += 1;
+        }
+    }
+
+    /// Whether this thread has observed the word's strong writes.
+    fn has_observed<M: Machine>(self, me: State<M>) -> bool {
+        let mut slot = 0;
+        while slot < ShadowCell::READS as u32 {
+            let read = ScalarClock(me.m.load32(self.read_addr(slot)));
+            if read.is_observed() && read.thread() == me.thread_id() && read.epoch() >= me.start_epoch() {
+                return true;
+            }
+            slot += 1;
+        }
+        false
+    }
+
+    /// The release that a strong read with this scope acquires, if there is one.
+    #[inline]
+    pub fn acquirable<M: Machine>(self, me: State<M>, scope: Scope) -> Option<Lookup<M>> {
+        let clock = self.write(me.m);
+        if clock.is_release() && covers(me, clock.scope(), clock.thread()) && covers(me, scope, clock.thread()) {
+            Some(me.find(clock))
+        } else {
+            None
+        }
+    }
+
+    /// A strong write to memory without shadow of its own: the cell is one of a hashed table and carries releases only.
+    /// Others may share it, so nothing is ever dropped from it.
+    #[inline(never)]
+    pub fn sync_before<M: Machine>(self, me: State<M>, scope: Scope, release: &mut Option<Release>) {
+        if release.is_none() {
+            return;
+        }
+        let m = me.m;
+        let num_reads = self.lock(m);
+        let old = self.write(m);
+        let scope = if old.is_release() && old.scope() > scope { old.scope() } else { scope };
+        let epoch = release.map_or(me.epoch(), |r| r.epoch);
+        let new = next_write(me, old, old.is_release(), epoch, scope, release);
+        m.store32_release(self.write_addr(), new.0);
+        self.unlock(m, num_reads);
+    }
+
+    #[inline]
+    fn holds_read<M: Machine>(self, m: M, clock: ScalarClock) -> bool {
+        let mut slot = 0;
+        while slot < ShadowCell::READS as u32 {
+            if ScalarClock(m.load32(self.read_addr(slot))).plain() == clock {
+                return clock.epoch() != ScalarClock::SATURATED;
+            }
+            slot += 1;
+        }
+        false
+    }
+
+    #[inline(never)]
+    fn check_reads<M: Machine>(self, me: State<M>, scope: Scope) -> Option<Conflict> {
+        let mut slot = 0;
+        while slot < ShadowCell::READS as u32 {
+            let read = ScalarClock(me.m.load32(self.read_addr(slot)));
+            if !read.is_empty()
+                && !ordered_epoch(me, read.thread(), read.epoch())
+                && let Some(conflict) = conflict(me, read.plain(), read.epoch(), Access::Load, scope, RaceKind::War)
+                && !self.forgives(me, conflict)
+            {
+                return Some(conflict);
+            }
+            slot += 1;
+        }
+        None
+    }
+
+    /// The conflict of an access at `scope` with the recorded write, if the two are not ordered.
+    #[inline]
+    fn check_write<M: Machine>(
+        self,
+        me: State<M>,
+        write: ScalarClock,
+        scope: Scope,
+        kind: RaceKind,
+    ) -> Option<Conflict> {
+        if write.is_empty() {
+            return None;
+        }
+        let found = if write.is_release() {
+            check_release(me, write, scope, kind)
+        } else if ordered_epoch(me, write.thread(), write.epoch()) {
+            None
+        } else {
+            conflict(me, write, write.epoch(), Access::Store, scope, kind)
+        };
+        found.filter(|&conflict| !self.forgives(me, conflict))
+    }
+
+    /// Whether this thread has observed the strong access that a plain one of its own conflicts with.
+    #[inline]
+    fn forgives<M: Machine>(self, me: State<M>, conflict: Conflict) -> bool {
+        covers(me, conflict.prior.scope(), conflict.prior.thread()) && self.has_observed(me)
+    }
+
+    /// Records a read: in the slot of the same thread or an empty one, else in one that the sampling picks.
+    fn record_read<M: Machine>(self, me: State<M>, clock: ScalarClock, num_reads: u32) -> u32 {
+        let m = me.m;
+        let counted = if num_reads < 0xffff { num_reads + 1 } else { num_reads };
+        let mut slot = 0;
+        while slot < ShadowCell::READS as u32 {
+            let read = ScalarClock(m.load32(self.read_addr(slot)));
+            if read.is_empty() || read.thread() == clock.thread() {
+                let own = !read.is_empty() && read.epoch() >= me.start_epoch();
+                let observed = if own { read.0 & ScalarClock::OBSERVED } else { 0 };
+                m.store32(self.read_addr(slot), clock.0 | observed);
+                return counted;
+            }
+            slot += 1;
+        }
+        let counter = m.add32(field!(me.addr, ThreadState, num_reads), 1);
+        let seed = m.load32(field!(me.global, GlobalState, seed));
+        if let Some(slot) = sampling::replaced_slot(counter, clock.thread(), seed, num_reads) {
+            m.store32(self.read_addr(slot), clock.0);
+        }
+        counted
+    }
+}
+
+/// Whether `scope`, seen from this thread, reaches `thread`.
+#[inline]
+fn covers<M: Machine>(me: State<M>, scope: Scope, thread: u32) -> bool {
+    match scope {
+        Scope::None => false,
+        Scope::Cta => thread == me.thread_id(),
+        Scope::Cluster | Scope::Gpu => me.device_of(thread) == me.device_of(me.thread_id()),
+        Scope::Sys => true,
+    }
+}
+
+#[inline]
+fn ordered_epoch<M: Machine>(me: State<M>, thread: u32, epoch: Epoch) -> bool {
+    if epoch >= ScalarClock::SATURATED {
+        me.tally(offset_of!(Counters, saturated));
+        return true;
+    }
+    me.happened_before(thread, epoch)
+}
+
+#[cold]
+#[inline(never)]
+fn check_release<M: Machine>(me: State<M>, write: ScalarClock, scope: Scope, kind: RaceKind) -> Option<Conflict> {
+    let Lookup::Found(published) = me.find(write) else {
+        me.tally(offset_of!(Counters, ring_wrap));
+        return None;
+    };
+    let (epoch, event) = (published.epoch(), published.event());
+    let mut ordered = epoch == 0 || me.happened_before(event.thread(), epoch);
+    if ordered && published.joined() == 1 {
+        // Earlier releases of the sequence were writes too: the whole of what they knew must be known here.
+        let mut i = 0;
+        while i < me.num_threads && ordered {
+            let entry = published.entry(i);
+            ordered = entry == 0 || me.happened_before(i, entry);
+            i += 1;
+        }
+    }
+    if ordered || !published.intact() {
+        return None;
+    }
+    conflict(me, event, epoch, Access::Store, scope, kind)
+}
+
+/// Two strong accesses whose scopes reach each other don't race, whatever their order.
+#[inline]
+fn conflict<M: Machine>(
+    me: State<M>,
+    prior: ScalarClock,
+    prior_epoch: Epoch,
+    prior_access: Access,
+    scope: Scope,
+    kind: RaceKind,
+) -> Option<Conflict> {
+    let thread = prior.thread();
+    if covers(me, prior.scope(), thread) && covers(me, scope, thread) {
+        return None;
+    }
+    let strong = prior.scope() != Scope::None && scope != Scope::None;
+    let class = if strong { RaceClass::ScopeTooNarrow } else { RaceClass::Race };
+    Some(Conflict { kind, class, prior, prior_epoch, prior_access })
+}
+
+/// The clock that a strong write leaves behind.
+#[inline(never)]
+fn next_write<M: Machine>(
+    me: State<M>,
+    old: ScalarClock,
+    keep: bool,
+    epoch: Epoch,
+    scope: Scope,
+    release: &mut Option<Release>,
+) -> ScalarClock {
+    let id = me.thread_id();
+    if !keep && release.is_none() {
+        return ScalarClock::access(epoch, id, scope);
+    }
+    let mut published_scope = scope;
+    let mut join = None;
+    if keep {
+        let found = me.find(old);
+        // The wider scope, so that neither release loses a reader.
+        published_scope = old.scope().max(scope);
+        // A clock that was acquired adds nothing to the own one.
+        let known = match found {
+            Lookup::Found(p) => {
+                release.is_some() && p.joined() == 0 && me.happened_before(p.thread, p.entry(p.thread)) && p.intact()
+            }
+            Lookup::Overwritten { .. } => false,
+        };
+        if !known {
+            join = Some(found);
+        }
+    }
+    if let (Some(r), None) = (*release, join)
+        && r.token != 0
+    {
+        return ScalarClock::release(r.token, id, published_scope);
+    }
+    let token = me.publish(Publication {
+        own: release.map(|r| r.epoch),
+        join,
+        epoch,
+        event: ScalarClock::access(0, id, scope),
+        attempt: false,
+    });
+    if join.is_none()
+        && let Some(r) = release
+    {
+        r.token = token;
+    }
+    ScalarClock::release(token, id, published_scope)
+}
+
+/// The clock of a compare-and-swap that offers its release and may yet fail: the recorded write stays the old one.
+#[inline(never)]
+fn offer<M: Machine>(me: State<M>, old: ScalarClock, scope: Scope, release: &Option<Release>) -> ScalarClock {
+    let mut epoch = old.epoch();
+    let mut event = old;
+    let mut join = None;
+    let mut published_scope = scope;
+    if old.is_release() {
+        let found = me.find(old);
+        published_scope = old.scope().max(scope);
+        join = Some(found);
+        match found {
+            Lookup::Found(p) => (epoch, event) = (p.epoch(), p.event()),
+            Lookup::Overwritten { .. } => epoch = 0,
+        }
+    }
+    let token = me.publish(Publication {
+        own: release.map(|r| r.epoch),
+        join,
+        epoch,
+        event: ScalarClock::access(0, event.thread(), event.scope()),
+        attempt: true,
+    });
+    ScalarClock::release(token, me.thread_id(), published_scope)
+}
+
+/// Whether a cell's clock is the attempt of the compare-and-swap whose first word got `first`: attempts of an access's
+/// words follow one another in the ring.
+#[inline]
+fn is_attempt<M: Machine>(me: State<M>, clock: ScalarClock, first: ScalarClock) -> bool {
+    clock.is_release()
+        && clock.thread() == me.thread_id()
+        && clock.epoch().wrapping_sub(first.epoch()) & 0xffff < MAX_ATTEMPTS
+}
+
+/// Words of one access, with room for what the block's other threads publish in between.
+const MAX_ATTEMPTS: u32 = 64;
