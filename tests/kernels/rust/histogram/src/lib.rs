@@ -1,17 +1,18 @@
-//! Histogram of values below the block's size: each thread owns a bin, counts it in the block's part of the values,
-//! and adds what it has to the grid's bins.
+//! Histogram of the values' remainders: each thread owns a bin, counts it in the block's part of the values, and adds
+//! what it has to the grid's bins.
 
 #![no_std]
 #![feature(abi_ptx)]
 
 use core::sync::atomic::{AtomicU32, Ordering};
-use support::{block, blocks, thread};
+use support::{block, block_size, blocks, thread};
 
 unsafe fn count_bin(values: *const u32, n: usize, bin: u32) -> u32 {
     let chunk = n / blocks();
     let mut found = 0;
     for i in block() * chunk..(block() + 1) * chunk {
-        if unsafe { *values.add(i) } == bin {
+        let value = unsafe { *values.add(i) };
+        if value % block_size() as u32 == bin {
             found += 1;
         }
     }
