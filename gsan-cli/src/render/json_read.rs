@@ -1,0 +1,130 @@
+//! Reads a JSON report back.
+
+use super::json::{Document, Launch, Printed, RaceEntry, SCHEMA_VERSION, SideEntry, SiteEntry, Unsupported};
+use crate::names::Named;
+use gsan_host::report::*;
+use std::collections::BTreeMap;
+
+/// The report in a JSON document and what `--print` showed, or why it is none: `line N: …`.
+pub fn read(text: &str) -> Result<(Report, Vec<Printed>), String> {
+    // First the version alone: another one may have other fields.
+    let version: Version = serde_json::from_str(text).map_err(syntax)?;
+    match version.schema_version {
+        Some(SCHEMA_VERSION) => {}
+        Some(other) => return Err(format!("schema_version {other}; this program reads {SCHEMA_VERSION}")),
+        None => return Err("not a gsan report: it has no schema_version".into()),
+    }
+    let document: Document = serde_json::from_str(text).map_err(syntax)?;
+    report(document)
+}
+
+#[derive(serde::Deserialize)]
+struct Version {
+    schema_version: Option<u32>,
+}
+
+fn syntax(e: serde_json::Error) -> String {
+    let text = e.to_string();
+    let message = text.split(" at line ").next().unwrap_or(&text);
+    format!("line {}: {message}", e.line())
+}
+
+fn report(d: Document) -> Result<(Report, Vec<Printed>), String> {
+    let simulated = match d.device.kind.as_str() {
+        "sim" => true,
+        "cuda" => false,
+        other => return Err(format!("device kind `{other}` is neither sim nor cuda")),
+    };
+    let races = d.races.into_iter().map(race).collect::<Result<_, _>>()?;
+    let report = Report {
+        outcome: word("outcome", &d.outcome)?,
+        message: d.message,
+        seed: d.seed,
+        schedules: d.schedules,
+        device: DeviceInfo { simulated, name: d.device.name, sms: d.device.sms },
+        launches: d.launches.into_iter().map(launch).collect(),
+        races,
+        stats: Stats {
+            instrumented_sites: d.stats.instrumented_sites,
+            checked_accesses: d.stats.checked_accesses,
+            unchecked_accesses: d.stats.unchecked_accesses,
+            misses: d.stats.misses.map(misses),
+            dropped_records: d.stats.dropped_records,
+        },
+        unsupported: d.unsupported.into_iter().map(unsupported).collect(),
+    };
+    Ok((report, d.printed))
+}
+
+fn word<T: Named>(field: &str, word: &str) -> Result<T, String> {
+    T::from_word(word).ok_or_else(|| format!("`{word}` is not known as {field}; there are {}", T::words()))
+}
+
+fn optional<T: Named>(field: &str, value: Option<String>) -> Result<Option<T>, String> {
+    value.map(|w| word(field, &w)).transpose()
+}
+
+fn misses(by_class: BTreeMap<String, u64>) -> Misses {
+    let of = |class: &str| by_class.get(class).copied().unwrap_or(0);
+    Misses {
+        shared_slot: of("shared-slot"),
+        slot_reuse: of("slot-reuse"),
+        ring_wrap: of("ring-wrap"),
+        saturated: of("saturated"),
+    }
+}
+
+fn launch(l: Launch) -> LaunchInfo {
+    LaunchInfo { id: l.id, kernel: l.kernel, module: l.module, grid: l.grid, block: l.block, stream: l.stream }
+}
+
+fn race(r: RaceEntry) -> Result<Race, String> {
+    let digits = r.address.strip_prefix("0x").unwrap_or("");
+    let address =
+        u64::from_str_radix(digits, 16).map_err(|_| format!("`{}` is not an address (0x…)", r.address))?;
+    Ok(Race {
+        kind: word("kind", &r.kind)?,
+        class: word("class", &r.class)?,
+        count: r.count,
+        schedules: r.schedules.unwrap_or(1),
+        address,
+        buffer: r.buffer,
+        offset: r.offset,
+        size: r.size,
+        current: side(r.current)?,
+        prior: side(r.prior)?,
+    })
+}
+
+fn side(s: SideEntry) -> Result<Side, String> {
+    Ok(Side {
+        launch: s.launch,
+        kernel: s.kernel,
+        block: s.block,
+        thread: s.thread,
+        access: optional("access", s.access)?,
+        order: optional("order", s.order)?,
+        scope: optional("scope", s.scope)?,
+        site: s.site.map(site),
+    })
+}
+
+fn site(s: SiteEntry) -> Site {
+    Site {
+        file: s.file,
+        line: s.line,
+        column: s.column,
+        ptx_line: s.ptx_line,
+        function: s.function,
+        inlined_at: s.inlined_at.into_iter().map(|p| (p.file, p.line, p.column)).collect(),
+    }
+}
+
+fn unsupported(u: Unsupported) -> UnsupportedInstruction {
+    UnsupportedInstruction {
+        module: u.module.unwrap_or_default(),
+        ptx_line: u.ptx_line,
+        text: u.text,
+        why: u.why,
+    }
+}

@@ -1,0 +1,340 @@
+//! The report for people, in the manner of rustc and ThreadSanitizer.
+//!
+//! The text is always styled; whoever prints it strips the styles where there is no terminal.
+
+use super::demangle::demangle;
+use super::source::{Sources, with_caret};
+use super::{describe_access, plural, triple};
+use crate::names::Named;
+use anstyle::{AnsiColor, Style};
+use gsan_host::report::{Misses, Outcome, Race, RaceClass, RaceKind, Report, Side, Site, Stats};
+use std::fmt::Write;
+
+const ERROR: Style = AnsiColor::BrightRed.on_default().bold();
+const WARNING: Style = AnsiColor::BrightYellow.on_default().bold();
+const GOOD: Style = AnsiColor::BrightGreen.on_default().bold();
+const FRAME: Style = AnsiColor::BrightBlue.on_default().bold();
+const BOLD: Style = Style::new().bold();
+
+/// The whole report.
+pub fn render(report: &Report, sources: &Sources) -> String {
+    let mut out = String::new();
+    for race in &report.races {
+        write_race(&mut out, report, race, sources);
+    }
+    write_outcome(&mut out, report);
+    write_unsupported(&mut out, report);
+    write_stats(&mut out, &report.stats);
+    write_summary(&mut out, report);
+    out
+}
+
+/// One finding, with an empty line after it.
+pub fn write_race(out: &mut String, report: &Report, race: &Race, sources: &Sources) {
+    let _ = writeln!(
+        out,
+        "{ERROR}error[{}]{ERROR:#}{BOLD}: {} on {}: {}{BOLD:#}",
+        race.kind.word(),
+        class_title(race.class),
+        place(race),
+        kind_sentence(race.kind),
+    );
+    let gutter = gutter_width(race);
+    let label = format!("{}{}", describe_access(&race.current), by_whom(&race.current));
+    write_site(out, race.current.site.as_ref(), &label, gutter, sources, ERROR);
+    if race.current.site.is_none() {
+        note(out, gutter, &format!("access: {label}, at a place that is not known"));
+    }
+    let inside = race.buffer.as_ref().map_or(String::new(), |_| format!(", {}", place(race)));
+    note(out, gutter, &format!("address: {:#x}{inside}, {}", race.address, plural(race.size.into(), "byte")));
+    note(out, gutter, &current_line(race, report));
+    note(out, gutter, &prior_line(&race.prior, report));
+    write_site(out, race.prior.site.as_ref(), "the earlier access", gutter, sources, FRAME);
+    note(out, gutter, &how_often(race, report));
+    note(out, gutter, &format!("help: {}", advice(race)));
+    out.push('\n');
+}
+
+/// Lines of the widest line number, so that all `|` of a finding stand in one column.
+fn gutter_width(race: &Race) -> usize {
+    let line = |s: &Side| s.site.as_ref().map_or(0, |s| s.line);
+    line(&race.current).max(line(&race.prior)).to_string().len()
+}
+
+fn write_site(out: &mut String, site: Option<&Site>, label: &str, gutter: usize, sources: &Sources, style: Style) {
+    let Some(site) = site else { return };
+    let pad = " ".repeat(gutter);
+    let column = site.column.map_or(String::new(), |c| format!(":{c}"));
+    let _ = writeln!(out, "{pad}{FRAME}-->{FRAME:#} {}:{}{column}", clean(&site.file), site.line);
+    match sources.line(&site.file, site.line) {
+        Some(line) => {
+            let (line, caret) = with_caret(&line, site.column);
+            let _ = writeln!(out, "{pad} {FRAME}|{FRAME:#}");
+            let _ = writeln!(out, "{FRAME}{:>gutter$} |{FRAME:#} {line}", site.line);
+            match caret {
+                Some((start, length)) => {
+                    let (space, mark) = (" ".repeat(start), "^".repeat(length));
+                    let _ = writeln!(out, "{pad} {FRAME}|{FRAME:#} {space}{style}{mark} {label}{style:#}");
+                }
+                None => {
+                    let _ = writeln!(out, "{pad} {FRAME}|{FRAME:#} {style}{label}{style:#}");
+                }
+            }
+            let _ = writeln!(out, "{pad} {FRAME}|{FRAME:#}");
+        }
+        None => note(out, gutter, &format!("access: {label} (the source file was not found)")),
+    }
+    for (file, line, column) in &site.inlined_at {
+        note(out, gutter, &format!("inlined at {}:{line}:{column}", clean(file)));
+    }
+}
+
+fn note(out: &mut String, gutter: usize, text: &str) {
+    let pad = " ".repeat(gutter);
+    let (title, rest) = text.split_once(": ").filter(|(t, _)| !t.contains(' ') || *t == "earlier access").unwrap_or(("", text));
+    if title.is_empty() {
+        let _ = writeln!(out, "{pad} {FRAME}={FRAME:#} {rest}");
+    } else {
+        let _ = writeln!(out, "{pad} {FRAME}={FRAME:#} {BOLD}{title}{BOLD:#}: {rest}");
+    }
+}
+
+fn class_title(class: RaceClass) -> String {
+    match class {
+        RaceClass::Race => "data race".into(),
+        class => format!("data race ({})", class.word()),
+    }
+}
+
+fn kind_sentence(kind: RaceKind) -> &'static str {
+    match kind {
+        RaceKind::Raw => "read of what an unordered write wrote",
+        RaceKind::War => "write to what an unordered read read",
+        RaceKind::Waw => "two unordered writes",
+    }
+}
+
+/// `` `data`+16 ``, or the address where no buffer is known.
+pub(super) fn place(race: &Race) -> String {
+    match (&race.buffer, race.offset) {
+        (Some(name), Some(offset)) => format!("`{}`+{offset}", clean(name)),
+        (Some(name), None) => format!("`{}`", clean(name)),
+        (None, _) => format!("address {:#x} (in no known buffer)", race.address),
+    }
+}
+
+/// ` by thread (0,0,0) of block (1,0,0)`
+fn by_whom(side: &Side) -> String {
+    match (side.thread, side.block) {
+        (Some(t), Some(b)) => format!(" by thread {} of block {}", triple(t), triple(b)),
+        (Some(t), None) => format!(" by thread {} of a block that is not known", triple(t)),
+        (None, Some(b)) => format!(" by block {}", triple(b)),
+        (None, None) => String::new(),
+    }
+}
+
+fn current_line(race: &Race, report: &Report) -> String {
+    let side = &race.current;
+    let mut text = format!("kernel: {}", launch_words(side, report));
+    if let Some(site) = &side.site {
+        let kernel = side.kernel.as_deref().unwrap_or("");
+        if site.function != kernel && !site.function.is_empty() {
+            let _ = write!(text, ", in {}", clean(&demangle(&site.function)));
+        }
+        let _ = write!(text, ", PTX line {}", site.ptx_line);
+    }
+    text
+}
+
+/// `` `consumer`, launch 1 in stream s0 ``
+fn launch_words(side: &Side, report: &Report) -> String {
+    let launch = side.launch.and_then(|id| report.launches.iter().find(|l| l.id == id));
+    let kernel = side.kernel.as_deref().or(launch.map(|l| l.kernel.as_str()));
+    let mut text = kernel.map_or("not known".into(), |k| format!("`{}`", clean(&demangle(k))));
+    if let Some(id) = side.launch {
+        let _ = write!(text, ", launch {id}");
+        if let Some(stream) = launch.and_then(|l| l.stream.as_deref()) {
+            let _ = write!(text, " in stream {}", clean(stream));
+        }
+    }
+    text
+}
+
+fn prior_line(side: &Side, report: &Report) -> String {
+    let mut text = format!("earlier access: {}", describe_access(side));
+    if side.kernel.is_some() || side.launch.is_some() {
+        let _ = write!(text, " in {}", launch_words(side, report));
+    } else {
+        text.push_str(", its kernel is not known");
+    }
+    text.push_str(&by_whom(side));
+    match &side.site {
+        Some(site) if site.line > 0 => {
+            let _ = write!(text, ", PTX line {}", site.ptx_line);
+        }
+        _ => text.push_str("; its line is not kept by the reference format"),
+    }
+    text
+}
+
+fn how_often(race: &Race, report: &Report) -> String {
+    let mut text = format!("found {}", plural(race.count, "time"));
+    if report.schedules > 1 {
+        let runs = if report.device.simulated { "schedules" } else { "runs" };
+        let _ = write!(text, ", in {} of {} {runs}", race.schedules, report.schedules);
+    }
+    text
+}
+
+/// What is missing, in plain words.
+pub(super) fn advice(race: &Race) -> &'static str {
+    match race.class {
+        RaceClass::Race => {
+            "nothing orders the two: no barrier, kernel boundary, event, or release/acquire pair lies between them"
+        }
+        RaceClass::ScopeTooNarrow => {
+            "both sides synchronise, but a scope does not cover the other side: use .gpu between blocks of one device, .sys \
+             between devices or with the host"
+        }
+        RaceClass::MissingAcquire => {
+            "the release is there, the acquire is not: read the flag with an acquire load or atomic, or put a fence after a \
+             relaxed one"
+        }
+        RaceClass::MissingRelease => {
+            "the acquire is there, the release is not: write the flag with a release store or atomic, or put a fence before a \
+             relaxed one"
+        }
+        RaceClass::MixedWidth => {
+            "atomics of different width on one word do not exclude each other: use one width for it"
+        }
+        RaceClass::StaleNc => {
+            "a non-coherent load (ld.global.nc, __ldg, const __restrict__, &[T]) may see old data of memory that the launch writes"
+        }
+        RaceClass::IntraBlock => {
+            "the two are warps of one block with no barrier between them: __syncthreads(), bar.sync, or a cta-scope release/acquire"
+        }
+    }
+}
+
+fn write_outcome(out: &mut String, report: &Report) {
+    if report.outcome == Outcome::Completed {
+        return;
+    }
+    let message = report.message.as_deref().unwrap_or("no more is known");
+    let _ = writeln!(out, "{ERROR}error{ERROR:#}{BOLD}: {}{BOLD:#}", outcome_sentence(report.outcome));
+    for line in message.lines() {
+        let _ = writeln!(out, "  {FRAME}={FRAME:#} {}", clean(line));
+    }
+    out.push('\n');
+}
+
+/// How the run ended, as a sentence.
+pub fn outcome_sentence(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "the run completed",
+        Outcome::Trap => "the run ended in a trap",
+        Outcome::Fault => "the run ended in a memory fault",
+        Outcome::Deadlock => "the run ended in a deadlock",
+        Outcome::Budget => "the run used up its step budget or its time",
+        _ => "the run ended in an error",
+    }
+}
+
+fn write_unsupported(out: &mut String, report: &Report) {
+    const SHOWN: usize = 20;
+    let all = &report.unsupported;
+    if all.is_empty() {
+        return;
+    }
+    let verb = if all.len() == 1 { "is" } else { "are" };
+    let what = plural(all.len() as u64, "memory instruction");
+    let _ = writeln!(out, "{WARNING}warning{WARNING:#}{BOLD}: {what} {verb} not checked{BOLD:#}");
+    for item in all.iter().take(SHOWN) {
+        let text: String = clean(item.text.trim()).chars().take(100).collect();
+        let _ = writeln!(out, "  {FRAME}-->{FRAME:#} {}:{}: {text}", clean(&item.module), item.ptx_line);
+        let _ = writeln!(out, "      {}", clean(&item.why));
+    }
+    if all.len() > SHOWN {
+        let _ = writeln!(out, "  and {} more (all of them with --format json)", all.len() - SHOWN);
+    }
+    out.push('\n');
+}
+
+fn write_stats(out: &mut String, stats: &Stats) {
+    let sites = plural(stats.instrumented_sites, "instrumented place");
+    match (stats.checked_accesses, stats.unchecked_accesses) {
+        (Some(checked), unchecked) => {
+            let _ = write!(out, "{} checked at {sites}", plural_access(checked));
+            if let Some(n) = unchecked.filter(|n| *n > 0) {
+                let _ = write!(out, "; {} to memory without shadow not checked", plural_access(n));
+            }
+            out.push('\n');
+        }
+        (None, _) => {
+            let _ = writeln!(out, "{sites}; how many accesses were checked could not be read");
+        }
+    }
+    if let Some(n) = stats.dropped_records.filter(|n| *n > 0) {
+        let _ = writeln!(
+            out,
+            "{WARNING}warning{WARNING:#}: {} had no room for a record: more places race than are listed",
+            plural(n, "finding")
+        );
+    }
+    if let Some(misses) = &stats.misses {
+        write_misses(out, misses);
+    }
+}
+
+fn plural_access(n: u64) -> String {
+    if n == 1 { "1 access".into() } else { format!("{n} accesses") }
+}
+
+fn write_misses(out: &mut String, m: &Misses) {
+    let classes = [
+        ("shared-slot", m.shared_slot, "blocks that shared a logical thread with another"),
+        ("slot-reuse", m.slot_reuse, "imports that also covered earlier blocks of the slot"),
+        ("ring-wrap", m.ring_wrap, "acquires of a release whose snapshot was overwritten"),
+        ("saturated", m.saturated, "checks against an epoch past the format's end"),
+    ];
+    if classes.iter().all(|(_, n, _)| *n == 0) {
+        return;
+    }
+    let _ = writeln!(out, "{FRAME}note{FRAME:#}: approximations that may have hidden a race:");
+    for (name, n, what) in classes.into_iter().filter(|(_, n, _)| *n > 0) {
+        let _ = writeln!(out, "  {name}: {n} {what}");
+    }
+}
+
+fn write_summary(out: &mut String, report: &Report) {
+    let kind = if report.device.simulated { "simulated" } else { "GPU" };
+    let mut place = format!("on {} ({kind}, {} SMs)", clean(&report.device.name), report.device.sms);
+    match (report.seed, report.schedules) {
+        (Some(first), n) if n > 1 => {
+            let _ = write!(place, ", {n} schedules, seeds {first} to {}", first.wrapping_add(u64::from(n) - 1));
+        }
+        (Some(seed), _) => {
+            let _ = write!(place, ", seed {seed}");
+        }
+        (None, n) if n > 1 => {
+            let _ = write!(place, ", {n} runs");
+        }
+        (None, _) => {}
+    }
+    let launches = plural(report.launches.len() as u64, "launch").replace("launchs", "launches");
+    let (style, found) = match report.races.len() {
+        0 if report.outcome == Outcome::Completed => (GOOD, "no race found".to_string()),
+        0 => (WARNING, "no race found until then".to_string()),
+        n => (ERROR, format!("{} found", plural(n as u64, "race"))),
+    };
+    let _ = writeln!(out, "{style}{found}{style:#} in {launches} {place}");
+}
+
+/// Text from outside, without what would disturb a terminal.
+pub fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;

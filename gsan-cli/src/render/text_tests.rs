@@ -1,0 +1,112 @@
+use super::*;
+use crate::render::samples::*;
+use anstream::adapter::strip_str;
+
+const HANDOFF: &str = "\n\n\n\n\n\n\n\n\n\n\n    out[i] = data[i];\n";
+
+fn plain(report: &Report, sources: &Sources) -> String {
+    strip_str(&render(report, sources)).to_string()
+}
+
+#[test]
+fn a_race_with_its_source() {
+    let sources = Sources::new().bundled("handoff.cu", HANDOFF);
+    let expected = "\
+error[RAW]: data race (missing-acquire) on `data`+16: read of what an unordered write wrote
+  --> handoff.cu:12:13
+   |
+12 |     out[i] = data[i];
+   |             ^ weak load by thread (3,0,0) of block (1,0,0)
+   |
+   = inlined at handoff.cu:30:5
+   = address: 0x7f0000000010, `data`+16, 4 bytes
+   = kernel: `consumer(unsigned int*, unsigned int*)`, launch 1, PTX line 88
+   = earlier access: weak store in `producer`, launch 0 in stream s0; its line is not kept by the reference format
+   = found 31 times, in 3 of 16 schedules
+   = help: the release is there, the acquire is not: read the flag with an acquire load or atomic, or put a fence after a relaxed one
+
+4096 accesses checked at 12 instrumented places
+1 race found in 2 launches on simulated GPU (simulated, 4 SMs), 16 schedules, seeds 7 to 22
+";
+    assert_eq!(plain(&racy_report(), &sources), expected);
+}
+
+#[test]
+fn a_race_without_its_source() {
+    let text = plain(&racy_report(), &Sources::new());
+    assert!(text.contains("  --> handoff.cu:12:13\n   = access: weak load by thread (3,0,0) of block (1,0,0) (the source file was not found)\n"), "{text}");
+}
+
+#[test]
+fn a_failed_run_of_which_little_is_known() {
+    let expected = "\
+error[WAW]: data race on address 0xdeadbeef (in no known buffer): two unordered writes
+  = access: kind not known, at a place that is not known
+  = address: 0xdeadbeef, 1 byte
+  = kernel: not known
+  = earlier access: kind not known, its kernel is not known; its line is not kept by the reference format
+  = found 1 time
+  = help: nothing orders the two: no barrier, kernel boundary, event, or release/acquire pair lies between them
+
+error: the run ended in a memory fault
+  = fault at address 0x0: no memory there; in kernel producer, PTX line 9
+
+warning: 1 memory instruction is not checked
+  --> handoff.ptx:40: cp.async.ca.shared.global [%r1], [%rd2], 16;
+      asynchronous copies are not checked yet
+
+1 instrumented place; how many accesses were checked could not be read
+warning: 1 finding had no room for a record: more places race than are listed
+note: approximations that may have hidden a race:
+  shared-slot: 2 blocks that shared a logical thread with another
+  ring-wrap: 5 acquires of a release whose snapshot was overwritten
+1 race found in 1 launch on NVIDIA H200 (GPU, 132 SMs)
+";
+    assert_eq!(plain(&broken_report(), &Sources::new()), expected);
+}
+
+#[test]
+fn a_clean_run_is_two_lines() {
+    let expected = "\
+4096 accesses checked at 12 instrumented places
+no race found in 1 launch on simulated GPU (simulated, 4 SMs), seed 7
+";
+    assert_eq!(plain(&clean_report(), &Sources::new()), expected);
+}
+
+#[test]
+fn the_earlier_line_is_shown_where_it_is_known() {
+    let mut report = racy_report();
+    let mut site = report.races[0].current.site.clone().unwrap();
+    site.line = 9;
+    site.column = None;
+    site.inlined_at.clear();
+    report.races[0].prior.site = Some(site);
+    let source = HANDOFF.replacen("\n\n\n\n\n\n\n\n\n", "\n\n\n\n\n\n\n\n  data[i] = 1;\n", 1);
+    let sources = Sources::new().bundled("handoff.cu", Box::leak(source.into_boxed_str()));
+    let text = plain(&report, &sources);
+    assert!(!text.contains("not kept"), "{text}");
+    let snippet = "  --> handoff.cu:9\n   |\n 9 |   data[i] = 1;\n   |   ^^^^^^^^^^^^ the earlier access\n   |\n";
+    assert!(text.contains(snippet), "{text}");
+}
+
+#[test]
+fn control_characters_from_outside_do_not_reach_the_terminal() {
+    let mut report = broken_report();
+    report.message = Some("a\u{1b}[2Jb\u{7}".into());
+    report.races[0].buffer = Some("x\u{1b}]0;y\u{7}".into());
+    report.unsupported[0].text = "ld\u{1b}c".into();
+    let text = render(&report, &Sources::new());
+    assert!(!strip_str(&text).to_string().contains(['\u{1b}', '\u{7}']));
+    assert!(!text.contains("\u{1b}[2J") && !text.contains("\u{1b}]0") && !text.contains("\u{1b}c"));
+}
+
+#[test]
+fn every_class_has_advice_of_its_own() {
+    let mut race = racy_report().races.remove(0);
+    let mut seen = std::collections::HashSet::new();
+    for (_, class) in RaceClass::TABLE {
+        race.class = *class;
+        assert!(seen.insert(advice(&race)), "{class:?}");
+    }
+}

@@ -1,0 +1,264 @@
+//! A scenario as the rest of the program sees it: names resolved, numbers in range, places kept for messages.
+
+use crate::element::{ElementType, Init, Number};
+use gsan_host::report::{Outcome, RaceClass, RaceKind};
+use std::path::PathBuf;
+
+/// Steps over modules, buffers and streams, and what must come out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// A title.
+    pub name: String,
+    /// The file that it came from, for messages; the PTX file in the one-kernel form.
+    pub file: PathBuf,
+    /// Shape of the simulated device.
+    pub device: DeviceShape,
+    /// PTX modules.
+    pub modules: Vec<Module>,
+    /// Buffers, allocated in this order before the first step.
+    pub buffers: Vec<Buffer>,
+    /// Every stream that a step names, in the order of first use after those declared.
+    pub streams: Vec<Stream>,
+    /// Events that a step records.
+    pub events: Vec<String>,
+    /// In the order in which the host issues them.
+    pub steps: Vec<Step>,
+    /// What must come out.
+    pub expect: Option<Expect>,
+}
+
+/// `[device]`; `None` means the default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DeviceShape {
+    /// Multiprocessors.
+    pub sms: Option<u32>,
+    /// Devices.
+    pub devices: Option<u32>,
+    /// Blocks that a multiprocessor holds at once.
+    pub blocks_per_sm: Option<u32>,
+    /// Logical threads per multiprocessor.
+    pub slots_per_sm: Option<u32>,
+    /// Snapshots per logical thread.
+    pub clock_buffer_size: Option<u32>,
+}
+
+/// `[[module]]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Module {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Where the PTX is.
+    pub source: ModuleSource,
+    /// Line of the scenario.
+    pub line: u32,
+}
+
+/// Where a module's text comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModuleSource {
+    /// A file, its path ready to open.
+    File(PathBuf),
+    /// In the scenario itself.
+    Inline(String),
+}
+
+/// `[[buffer]]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Buffer {
+    /// Its name.
+    pub name: String,
+    /// What its elements are.
+    pub ty: ElementType,
+    /// Elements.
+    pub len: u64,
+    /// Content at first.
+    pub init: Init,
+    /// Device that it lives on.
+    pub device: u32,
+    /// Kind of memory.
+    pub memory: Memory,
+    /// Line of the scenario; 0 in the one-kernel form.
+    pub line: u32,
+}
+
+impl Buffer {
+    /// Bytes; checked against overflow when it was parsed.
+    pub fn bytes(&self) -> u64 {
+        self.len * self.ty.size() as u64
+    }
+}
+
+/// Where a buffer lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Memory {
+    /// From gsan's allocator, with shadow.
+    #[default]
+    Device,
+    /// Page-locked host memory.
+    Pinned,
+    /// Managed memory.
+    Managed,
+    /// Device memory that is not from gsan's allocator.
+    Foreign,
+}
+
+/// `[[stream]]`, or a stream that a step named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stream {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub flags: StreamFlags,
+    /// Device that it belongs to.
+    pub device: u32,
+}
+
+/// What kind of stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StreamFlags {
+    /// Waits for the legacy default stream and is waited for.
+    #[default]
+    Blocking,
+    /// Does not.
+    NonBlocking,
+    /// The legacy default stream.
+    LegacyDefault,
+    /// The default stream of the calling thread.
+    PerThreadDefault,
+}
+
+/// One thing that the host does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// Line of the scenario; 0 in the one-kernel form.
+    pub line: u32,
+    /// Index into [`Scenario::streams`]; `None`: the default stream, or a synchronous call.
+    pub stream: Option<usize>,
+    /// What.
+    pub action: Action,
+}
+
+/// What a step does. Indices point into the scenario's tables.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)]
+pub enum Action {
+    Launch(Launch),
+    Record { event: usize },
+    Wait { event: usize },
+    Synchronize(SyncTarget),
+    Memset { buffer: usize, value: u8 },
+    Copy { from: BufferRef, to: BufferRef, bytes: u64 },
+    ReadBack { buffer: usize },
+    Free { buffer: usize },
+    Allocate { buffer: usize },
+}
+
+/// What the host waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum SyncTarget {
+    Stream(usize),
+    Event(usize),
+    Device,
+}
+
+/// A place in a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferRef {
+    /// Index into [`Scenario::buffers`].
+    pub buffer: usize,
+    /// Bytes.
+    pub offset: u64,
+}
+
+/// A kernel launch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Launch {
+    /// The kernel.
+    pub kernel: String,
+    /// Index into [`Scenario::modules`].
+    pub module: usize,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads per block.
+    pub block: [u32; 3],
+    /// Blocks per cluster.
+    pub cluster: Option<[u32; 3]>,
+    /// Dynamic shared memory, bytes.
+    pub shared: u32,
+    /// All blocks resident at once.
+    pub cooperative: bool,
+    /// Programmatic dependent launch on its predecessor in the stream.
+    pub pdl: bool,
+    /// One per parameter.
+    pub args: Vec<Arg>,
+}
+
+/// A kernel argument.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Arg {
+    /// A buffer's address.
+    Buffer(BufferRef),
+    /// A number.
+    Scalar {
+        /// Its type.
+        ty: ElementType,
+        /// Its bytes.
+        bytes: Vec<u8>,
+    },
+}
+
+impl Arg {
+    /// Bytes that it takes in the parameter list.
+    pub fn size(&self) -> usize {
+        match self {
+            Arg::Buffer(_) => 8,
+            Arg::Scalar { bytes, .. } => bytes.len(),
+        }
+    }
+}
+
+/// `[expect]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expect {
+    /// Schedules to try.
+    pub schedules: Option<u32>,
+    /// How it must end.
+    pub outcome: Outcome,
+    /// Part of the message of that end.
+    pub message: Option<String>,
+    /// The races.
+    pub races: Vec<ExpectedRace>,
+    /// Buffer contents.
+    pub values: Vec<ExpectedValue>,
+}
+
+/// `[[expect.race]]`: what is `None` matches anything.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct ExpectedRace {
+    pub kinds: Option<Vec<RaceKind>>,
+    pub classes: Option<Vec<RaceClass>>,
+    pub buffer: Option<String>,
+    pub offset: Option<u64>,
+    pub kernel: Option<String>,
+    pub source_line: Option<u32>,
+    pub prior_line: Option<u32>,
+    /// In how many schedules it must show.
+    pub min_schedules: u32,
+    /// Line of the scenario.
+    pub line: u32,
+}
+
+/// `[[expect.value]]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExpectedValue {
+    /// Index into [`Scenario::buffers`].
+    pub buffer: usize,
+    /// A prefix of its elements.
+    pub values: Vec<Number>,
+    /// Line of the scenario.
+    pub line: u32,
+}
