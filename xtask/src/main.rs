@@ -20,7 +20,8 @@ cargo xtask TASK
   ptx                    rebuild the runtime's and the Rust test kernels' PTX
   ptx --check            rebuild them beside the checked-in ones and compare
   ptx --only NAME        rebuild one: `runtime` or a folder of tests/kernels/rust
-  ptxas [--install]      assemble all PTX, plain and instrumented, with NVIDIA's ptxas
+  ptxas                  assemble all PTX, plain and instrumented, with NVIDIA's ptxas
+  ptxas --fetch          get ptxas from PyPI, for this tree only
   bench [ARGS]           the criterion benches
   gpu-bundle             make gpu-bundle/, to be run on a machine with a GPU
 ";
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
         ["ptx", "--only", name] => ptx::rebuild(Some(name)),
         ["ptx", "--check"] => ptx::check().map(|_| ()),
         ["ptxas"] => ptxas::assemble_all(),
-        ["ptxas", "--install"] => ptxas::install().and_then(|_| ptxas::assemble_all()),
+        ["ptxas", "--fetch"] => ptxas::fetch(),
         ["bench", rest @ ..] => bench::run(rest),
         ["gpu-bundle"] => bundle::make(),
         ["help" | "--help" | "-h"] | [] => {

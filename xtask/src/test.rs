@@ -1,9 +1,178 @@
-//! `cargo xtask test`
-use crate::process::{Failure, Result};
+//! `cargo xtask test`: everything that decides whether the tree is good. It goes on after a failure, and says at the
+//! end what passed, what failed, and what was not run and why.
+
+use crate::process::{self, Failure, Result, cargo, root, target_dir};
+use crate::ptx::{self, Checked};
+use crate::ptxas;
+use crate::toolchain::DeviceToolchain;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How much to run.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     Full,
+    /// Without what takes long and seldom fails: loom, the PTX rebuild, ptxas.
     Quick,
 }
-pub fn run(_: Extent) -> Result {
-    Err(Failure::new("not built yet"))
+
+enum Outcome {
+    Passed,
+    Failed(Failure),
+    NotRun(String),
+}
+
+struct Steps {
+    done: Vec<(&'static str, Outcome, Duration)>,
+}
+
+impl Steps {
+    fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<Outcome>) {
+        eprintln!("\n==> {name}");
+        let start = Instant::now();
+        let outcome = work().unwrap_or_else(Outcome::Failed);
+        if let Outcome::Failed(failure) = &outcome {
+            eprintln!("{failure}");
+        }
+        self.done.push((name, outcome, start.elapsed()));
+    }
+
+    fn command(&mut self, name: &'static str, command: &mut std::process::Command) {
+        self.step(name, || process::run(command).map(|()| Outcome::Passed));
+    }
+
+    fn finish(self) -> Result {
+        println!("\nsummary");
+        let mut failed = Vec::new();
+        for (name, outcome, time) in &self.done {
+            let seconds = time.as_secs_f64();
+            match outcome {
+                Outcome::Passed => println!("  passed   {seconds:6.1} s  {name}"),
+                Outcome::NotRun(why) => println!("  NOT RUN            {name}: {why}"),
+                Outcome::Failed(_) => {
+                    println!("  FAILED   {seconds:6.1} s  {name}");
+                    failed.push(*name);
+                }
+            }
+        }
+        if failed.is_empty() {
+            Ok(())
+        } else {
+            Err(Failure::new(format!("failed: {}", failed.join(", "))))
+        }
+    }
+}
+
+/// Runs it all.
+pub fn run(extent: Extent) -> Result {
+    let mut steps = Steps { done: Vec::new() };
+    steps.command("format", cargo().args(["fmt", "--all", "--check"]));
+    steps.command(
+        "clippy",
+        cargo().args([
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--quiet",
+            "--",
+            "-D",
+            "warnings",
+        ]),
+    );
+
+    // Before the tests: where another compiler made the PTX, the tests use what this one makes of the sources.
+    let mut rebuilt = None;
+    steps.step("the checked-in PTX is what the sources say", || {
+        if extent == Extent::Quick {
+            return Ok(Outcome::NotRun("--quick".into()));
+        }
+        if DeviceToolchain::find().is_none() {
+            let how = "no compiler for device code (`cargo xtask setup-device`); the checked-in PTX is what gets tested";
+            return Ok(Outcome::NotRun(how.into()));
+        }
+        if let Checked::Rebuilt(folder) = ptx::check()? {
+            add_the_rest(&folder)?;
+            rebuilt = Some(folder);
+            return Ok(Outcome::NotRun("this compiler is not the recorded one; what it makes gets tested instead".into()));
+        }
+        Ok(Outcome::Passed)
+    });
+
+    let mut tests = cargo();
+    tests.args(["test", "--workspace", "--quiet", "--no-fail-fast"]);
+    if let Some(folder) = &rebuilt {
+        tests.env(
+            "GSAN_RUNTIME_PTX",
+            folder.join("gsan-device/ptx/runtime.ptx"),
+        );
+        tests.env("GSAN_TEST_TREE", folder);
+    }
+    steps.command(
+        "tests: units, properties, documentation, end-to-end scenarios on the simulator",
+        &mut tests,
+    );
+
+    let mut docs = cargo();
+    docs.args(["doc", "--workspace", "--no-deps", "--quiet"])
+        .env("RUSTDOCFLAGS", "-D warnings");
+    steps.command("documentation builds", &mut docs);
+
+    steps.step("loom: the detector under all interleavings", || {
+        if extent == Extent::Quick {
+            return Ok(Outcome::NotRun("--quick".into()));
+        }
+        let mut loom = cargo();
+        // Other flags, other folder: else each run of the one would rebuild the other.
+        loom.env("RUSTFLAGS", "--cfg loom")
+            .env("CARGO_TARGET_DIR", target_dir().join("loom"));
+        process::run(loom.args([
+            "test",
+            "--package",
+            "gsan-device",
+            "--release",
+            "--quiet",
+            "--tests",
+        ]))?;
+        Ok(Outcome::Passed)
+    });
+
+    steps.step("ptxas takes all PTX, plain and instrumented", || {
+        if extent == Extent::Quick {
+            return Ok(Outcome::NotRun("--quick".into()));
+        }
+        if ptxas::find().is_none() {
+            return Ok(Outcome::NotRun(
+                "no ptxas (`cargo xtask ptxas --fetch` gets it from PyPI)".into(),
+            ));
+        }
+        ptxas::assemble_all().map(|()| Outcome::Passed)
+    });
+
+    steps.step("the scenarios on a GPU", || {
+        let gpu = Path::new("/dev/nvidiactl").exists();
+        let why = if gpu {
+            "`cargo xtask gpu-bundle && gpu-bundle/run.sh` does"
+        } else {
+            "no GPU here"
+        };
+        Ok(Outcome::NotRun(why.into()))
+    });
+    steps.finish()
+}
+
+/// Completes a tree of rebuilt PTX by what is not rebuilt, so that the end-to-end tests can run in it.
+fn add_the_rest(tree: &Path) -> Result {
+    for folder in [
+        "tests/scenarios",
+        "tests/kernels/cuda/ptx",
+        "tests/kernels/ptx",
+    ] {
+        for ending in ["toml", "ptx"] {
+            for file in process::files_in(&root().join(folder), ending) {
+                let name = file.file_name().unwrap_or_default();
+                process::copy(&file, &tree.join(folder).join(name))?;
+            }
+        }
+    }
+    Ok(())
 }
