@@ -1,0 +1,95 @@
+//! Every scenario behaves as its `[expect]` says, over all of its schedules.
+
+use gsan_tests::{Gsan, exit, scenario};
+
+fn behaves_as_it_says(name: &str) {
+    Gsan::run(&scenario::path(name))
+        .finish()
+        .expect(exit::CLEAN);
+}
+
+macro_rules! scenarios {
+    ($($name:ident,)*) => {
+        $(
+            #[test]
+            fn $name() {
+                behaves_as_it_says(stringify!($name));
+            }
+        )*
+
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+scenarios! {
+    atomic_ref_fixed,
+    atomic_ref_racy,
+    bfs_fixed,
+    bfs_racy,
+    block_edge_fixed,
+    block_edge_racy,
+    compaction_fixed,
+    compaction_racy,
+    dropped_ordering_fixed,
+    dropped_ordering_racy,
+    ending_budget,
+    ending_deadlock,
+    ending_null,
+    ending_off_the_end,
+    ending_trap,
+    flag_handoff_fixed,
+    flag_handoff_racy,
+    grid_barrier_fixed,
+    grid_barrier_racy,
+    grid_sync_fixed,
+    grid_sync_racy,
+    histogram_fixed,
+    histogram_racy,
+    init_accumulate_fixed,
+    init_accumulate_racy,
+    last_block_fixed,
+    last_block_racy,
+    lock_list_fixed,
+    lock_list_racy,
+    look_back_fixed,
+    look_back_racy,
+    missing_atomic_fixed,
+    missing_atomic_racy,
+    module_counter_fixed,
+    module_counter_racy,
+    module_static_fixed,
+    module_static_racy,
+    pinned_mailbox_fixed,
+    pinned_mailbox_racy,
+    spin_lock_fixed,
+    spin_lock_racy,
+    split_k_fixed,
+    split_k_racy,
+    stencil_fixed,
+    stencil_racy,
+    streams_blocking,
+    streams_copy_event,
+    streams_copy_unordered,
+    streams_default,
+    streams_device_synchronize,
+    streams_event,
+    streams_event_late,
+    streams_join,
+    streams_memset_unordered,
+    streams_same,
+    streams_synchronize,
+    streams_unordered,
+    streams_unordered_lines,
+    volatile_flag_fixed,
+    volatile_flag_racy,
+    work_queue_fixed,
+    work_queue_racy,
+    wrong_scope_fixed,
+    wrong_scope_racy,
+}
+
+#[test]
+fn no_scenario_is_left_out() {
+    let files: Vec<String> = scenario::all().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(files, NAMES);
+}
