@@ -1,0 +1,170 @@
+//! What the hooks are told: the operation word, and the names of the runtime's functions.
+//!
+//! [`OpWord`] has the bits of `gsan_device::layout::Op`. This crate does not depend on gsan-device, so that it can be
+//! used alone; gsan-host, which depends on both, asserts that the two agree.
+
+/// What an instruction does to memory. The numbers are part of [`OpWord`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Access {
+    /// Reads.
+    Load = 0,
+    /// Writes.
+    Store = 1,
+    /// Reads and writes in one step.
+    Rmw = 2,
+    /// Reads, and writes if the comparison holds.
+    Cas = 3,
+    /// No access: a fence.
+    Fence = 4,
+}
+
+/// The ordering of an operation. The numbers are part of [`OpWord`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Order {
+    Weak = 0,
+    Relaxed = 1,
+    Acquire = 2,
+    Release = 3,
+    AcqRel = 4,
+    Sc = 5,
+}
+
+/// Who an operation synchronises with. The numbers are part of [`OpWord`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Scope {
+    None = 0,
+    Cta = 1,
+    Cluster = 2,
+    Gpu = 3,
+    Sys = 4,
+}
+
+/// The `op` argument of every hook.
+///
+/// | bits | field |
+/// |---|---|
+/// | 0–9 | size in bytes |
+/// | 10–12 | [`Access`] |
+/// | 13–15 | [`Order`] |
+/// | 16–18 | [`Scope`] |
+/// | 19 | `volatile` |
+/// | 20 | non-coherent (`ld.global.nc`) |
+/// | 21 | the address is generic |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OpWord(pub u32);
+
+impl OpWord {
+    /// The `volatile` bit.
+    pub const VOLATILE: u32 = 1 << 19;
+    /// The non-coherent bit.
+    pub const NON_COHERENT: u32 = 1 << 20;
+    /// The generic-address bit.
+    pub const GENERIC: u32 = 1 << 21;
+
+    /// Builds the word; `size` below 1024.
+    pub const fn new(access: Access, size: u32, order: Order, scope: Scope) -> OpWord {
+        OpWord((size & 0x3ff) | (access as u32) << 10 | (order as u32) << 13 | (scope as u32) << 16)
+    }
+
+    /// Sets further bits.
+    pub const fn with(self, bits: u32, set: bool) -> OpWord {
+        if set { OpWord(self.0 | bits) } else { self }
+    }
+
+    /// Size in bytes.
+    pub const fn size(self) -> u32 {
+        self.0 & 0x3ff
+    }
+
+    /// What it does.
+    pub const fn access(self) -> Access {
+        match (self.0 >> 10) & 7 {
+            0 => Access::Load,
+            1 => Access::Store,
+            2 => Access::Rmw,
+            3 => Access::Cas,
+            _ => Access::Fence,
+        }
+    }
+
+    /// Its ordering.
+    pub const fn order(self) -> Order {
+        match (self.0 >> 13) & 7 {
+            0 => Order::Weak,
+            1 => Order::Relaxed,
+            2 => Order::Acquire,
+            3 => Order::Release,
+            4 => Order::AcqRel,
+            _ => Order::Sc,
+        }
+    }
+
+    /// Its scope.
+    pub const fn scope(self) -> Scope {
+        match (self.0 >> 16) & 7 {
+            0 => Scope::None,
+            1 => Scope::Cta,
+            2 => Scope::Cluster,
+            3 => Scope::Gpu,
+            _ => Scope::Sys,
+        }
+    }
+
+    /// Whether one of the given bits is set.
+    pub const fn has(self, bits: u32) -> bool {
+        self.0 & bits != 0
+    }
+}
+
+const _: () = {
+    let word = OpWord::new(Access::Cas, 16, Order::Sc, Scope::Sys);
+    assert!(word.0 == 16 | 3 << 10 | 5 << 13 | 4 << 16);
+    assert!(
+        word.size() == 16
+            && word.access() as u8 == 3
+            && word.order() as u8 == 5
+            && word.scope() as u8 == 4
+    );
+};
+
+/// The runtime's functions and variables, as ARCHITECTURE.md's table has them.
+pub mod names {
+    /// Begins every name of the runtime.
+    pub const PREFIX: &str = "__gsan_";
+    /// The variable that the host fills in; its presence says that a module is linked with the runtime already.
+    pub const MODULE: &str = "__gsan_module";
+    /// The hidden last parameter of every kernel.
+    pub const LAUNCH: &str = "__gsan_launch";
+    /// `(b64 launch)`
+    pub const BLOCK_ENTER: &str = "__gsan_block_enter";
+    /// `() -> b64 state`
+    pub const STATE: &str = "__gsan_state";
+    /// `(b64 state, b64 addr, b32 op, b32 site)`
+    pub const ACCESS: &str = "__gsan_access";
+    /// `(b64 state, b64 addr, b32 op, b32 site) -> b64 ctx`
+    pub const SYNC_BEFORE: &str = "__gsan_sync_before";
+    /// `(b64 state, b64 addr, b32 op, b32 site, b64 ctx, b32 success)`
+    pub const SYNC_AFTER: &str = "__gsan_sync_after";
+    /// `(b64 state, b32 op)`
+    pub const FENCE: &str = "__gsan_fence";
+    /// `()`
+    pub const EXIT: &str = "__gsan_exit";
+    /// `() -> b32 bytes`
+    pub const DYNAMIC_SIZE: &str = "__gsan_dynamic_size";
+    /// Every function above: what a runtime must define.
+    pub const FUNCTIONS: [&str; 8] = [
+        BLOCK_ENTER,
+        STATE,
+        ACCESS,
+        SYNC_BEFORE,
+        SYNC_AFTER,
+        FENCE,
+        EXIT,
+        DYNAMIC_SIZE,
+    ];
+}

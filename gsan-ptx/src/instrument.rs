@@ -1,0 +1,262 @@
+//! Instrumentation: hooks are inserted into the user's text, and nothing else of it changes.
+//!
+//! ARCHITECTURE.md has the table of hooks. What this module keeps to:
+//! * No byte of the user's goes, except that the number after `.version` may be raised to the runtime's.
+//! * No line break is inserted, so line N of the result is line N of the user's text, hooks included; the runtime comes
+//!   behind the last one. An error message of ptxas or of the simulator about the result names the user's line.
+//! * Inserted registers are `%gsan_…`, labels `$L__gsan_N`, functions `__gsan_…`; a module that has such names already
+//!   is refused, unless it defines `__gsan_module`: then it is linked with the runtime and stays as it is.
+
+mod edits;
+mod emit;
+mod function;
+mod info;
+mod registers;
+mod runtime;
+
+pub use info::{EntryInfo, GlobalVar, ParamInfo, Stats};
+
+use crate::ast::{Item, Module, ParseError};
+use crate::hook::names;
+use crate::parse::parse;
+use crate::site::{Place, Site};
+use edits::Edits;
+use runtime::Runtime;
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// What [`instrument`] needs besides the text.
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'o> {
+    /// The runtime's PTX (`gsan-device/ptx/runtime.ptx`).
+    pub runtime: &'o str,
+    /// The module's name in messages.
+    pub file_name: &'o str,
+}
+
+impl<'o> Options<'o> {
+    /// Options for a module named `file_name`.
+    pub fn new(runtime: &'o str, file_name: &'o str) -> Options<'o> {
+        Options { runtime, file_name }
+    }
+}
+
+/// What became of a module.
+#[derive(Debug, Clone)]
+pub struct Instrumented {
+    /// The module with hooks and runtime.
+    pub text: String,
+    /// The module's name, from [`Options::file_name`].
+    pub file_name: String,
+    /// The instrumented instructions; hooks name them by index.
+    pub sites: Vec<Site>,
+    /// Instructions that touch global memory and are not checked, or only partly.
+    pub unsupported: Vec<Unsupported>,
+    /// The kernels.
+    pub entries: Vec<EntryInfo>,
+    /// The module's variables in global and constant memory.
+    pub globals: Vec<GlobalVar>,
+    /// Counts.
+    pub stats: Stats,
+    /// The module was linked with the runtime before (it defines `__gsan_module`): the text is unchanged, there are no
+    /// sites, and its kernels take the launch pointer as their own last parameter.
+    pub already_linked: bool,
+}
+
+/// An instruction that is not checked, or not completely.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsupported {
+    /// Line in the PTX, from 1.
+    pub ptx_line: u32,
+    /// The instruction, blanks pressed together.
+    pub text: String,
+    /// What is not done, and why.
+    pub why: String,
+    /// The `.entry` or `.func` that holds it.
+    pub function: Arc<str>,
+    /// The source line, innermost first, as in [`Site::places`].
+    pub places: Vec<Place>,
+    /// True if the access is checked, but something about it is approximated.
+    pub partly: bool,
+}
+
+/// Why a module could not be instrumented.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InstrumentError {
+    /// The module is no PTX.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// The runtime is no PTX.
+    #[error("the gsan runtime's PTX is damaged ({0}): rebuild it with `cargo xtask ptx`")]
+    RuntimeSyntax(ParseError),
+    /// The runtime lacks something.
+    #[error("the gsan runtime's PTX can't be used: {0}; rebuild it with `cargo xtask ptx`")]
+    Runtime(String),
+    /// 32-bit addresses.
+    #[error("the module has `.address_size {0}`; gsan needs 64: compile it for 64-bit device code")]
+    AddressSize(u32),
+    /// The target can't take the runtime.
+    #[error(
+        "the module's target is {target}, gsan's runtime needs sm_{needs} or later: compile it with -arch=sm_{needs}"
+    )]
+    Target {
+        /// The module's.
+        target: String,
+        /// The runtime's.
+        needs: u32,
+    },
+    /// A name that instrumentation would insert is there.
+    #[error(
+        "line {line}: the name `{name}` is reserved for gsan: rename it, or instrument the original module"
+    )]
+    ReservedName {
+        /// The name.
+        name: String,
+        /// Its line.
+        line: usize,
+    },
+}
+
+/// Instruments a module.
+///
+/// # Errors
+/// See [`InstrumentError`]; nothing in a module's text makes this panic.
+pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, InstrumentError> {
+    let module = parse(text)?;
+    instrument_module(&module, text, options)
+}
+
+/// Instruments a module that has been parsed already; `text` must be what it was parsed from.
+///
+/// # Errors
+/// As [`instrument`].
+pub fn instrument_module(
+    module: &Module<'_>,
+    text: &str,
+    options: &Options<'_>,
+) -> Result<Instrumented, InstrumentError> {
+    let already_linked = module
+        .items
+        .iter()
+        .any(|i| matches!(i, Item::Variable(v) if v.name == names::MODULE));
+    let mut out = Instrumented {
+        text: String::new(),
+        file_name: options.file_name.to_string(),
+        sites: Vec::new(),
+        unsupported: Vec::new(),
+        entries: info::entries(module),
+        globals: info::globals(module),
+        stats: Stats::default(),
+        already_linked,
+    };
+    if already_linked {
+        out.text = text.to_string();
+        return Ok(out);
+    }
+    if module.address_size != 64 {
+        return Err(InstrumentError::AddressSize(module.address_size));
+    }
+    reserved_name(text)?;
+    let taken = module_names(module);
+    let runtime = Runtime::prepare(options.runtime, &taken)?;
+    if let Some(target) = module
+        .target
+        .iter()
+        .find(|t| target_number(t).is_some_and(|n| n < runtime.target))
+    {
+        return Err(InstrumentError::Target {
+            target: target.to_string(),
+            needs: runtime.target,
+        });
+    }
+
+    let mut edits = Edits::new();
+    if module.version.is_some_and(|v| v < runtime.version) {
+        let (major, minor) = runtime.version;
+        edits.replace(module.version_span.clone(), &format!("{major}.{minor}"));
+    }
+    let first = module.items.iter().find_map(|item| match item {
+        Item::Function(f) => Some(f.span.start),
+        Item::Variable(v) => Some(v.span.start),
+        _ => None,
+    });
+    if let Some(first) = first {
+        edits.insert(first, &runtime.prototypes);
+    }
+    let mut walker = function::Walker::new(module, text, &mut edits, &mut out);
+    for item in &module.items {
+        if let Item::Function(function) = item {
+            walker.function(function);
+        }
+    }
+    out.text = edits.apply(text, &runtime.text);
+    Ok(out)
+}
+
+/// 90 for `sm_90a`.
+pub(crate) fn target_number(target: &str) -> Option<u32> {
+    let rest = target
+        .strip_prefix("sm_")
+        .or_else(|| target.strip_prefix("compute_"))?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    rest[..digits].parse().ok()
+}
+
+/// The functions and variables that the module declares.
+fn module_names<'a>(module: &Module<'a>) -> HashSet<&'a str> {
+    let names = module.items.iter().filter_map(|item| match item {
+        Item::Function(f) => Some(f.name),
+        Item::Variable(v) => Some(v.name),
+        _ => None,
+    });
+    names.collect()
+}
+
+/// Looks for names that begin as inserted ones do.
+fn reserved_name(text: &str) -> Result<(), InstrumentError> {
+    let bytes = text.as_bytes();
+    let is_name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'%');
+    for (at, found) in text.match_indices("gsan_") {
+        let start = at - bytes[..at].iter().rev().take_while(|b| is_name(b)).count();
+        let end = at
+            + found.len()
+            + bytes[at + found.len()..]
+                .iter()
+                .take_while(|b| is_name(b))
+                .count();
+        let name = &text[start..end];
+        if [names::PREFIX, "%gsan_", "$L__gsan_"]
+            .iter()
+            .any(|p| name.starts_with(p))
+        {
+            // A comment or a file's name may say what it likes.
+            let line_start = text[..start].rfind('\n').map_or(0, |n| n + 1);
+            let before = &text[line_start..start];
+            if before.contains("//") || before.contains('"') {
+                continue;
+            }
+            let line = 1 + bytes[..start].iter().filter(|&&b| b == b'\n').count();
+            return Err(InstrumentError::ReservedName {
+                name: name.to_string(),
+                line,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The kernel parameter list's addition.
+fn hidden_parameter(edits: &mut Edits, function: &crate::ast::Function<'_>) {
+    let from = edits.pieces.len();
+    // Writing to a `String` can't fail.
+    let _ = match function.params_end {
+        Some(_) if function.params.is_empty() => {
+            write!(edits.pieces, ".param .u64 {}", names::LAUNCH)
+        }
+        Some(_) => write!(edits.pieces, ", .param .u64 {}", names::LAUNCH),
+        None => write!(edits.pieces, "(.param .u64 {})", names::LAUNCH),
+    };
+    edits.insert_since(function.params_end.unwrap_or(function.name_end), from);
+}

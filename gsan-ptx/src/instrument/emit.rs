@@ -1,0 +1,287 @@
+//! The text of hooks.
+//!
+//! All registers are declared once at a function's start and only live from a hook to the end of its instruction's last
+//! hook, so one set serves every site. Arguments go straight into the call's list.
+
+use super::edits::Edits;
+use crate::ast::{Address, Guard, Operand};
+use crate::hook::{OpWord, names};
+use std::fmt::Write;
+
+/// The state that `__gsan_state` returned.
+const STATE: &str = "%gsan_s";
+/// An address.
+const ADDRESS: &str = "%gsan_a";
+/// What `__gsan_sync_before` returned.
+const CONTEXT: &str = "%gsan_c";
+
+/// Which registers a function's hooks use.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Needs {
+    /// Any hook that takes the state.
+    pub(super) state: bool,
+    /// `%gsan_a`
+    address: bool,
+    /// `%gsan_c`
+    context: bool,
+    /// `%gsan_r`, `%gsan_q`
+    scratch: bool,
+    /// `%gsan_p`
+    predicate: bool,
+    /// `%gsan_v16`, `%gsan_v32`, `%gsan_v64`, `%gsan_w64` with `%gsan_x64`, `%gsan_y64`.
+    comparands: [bool; 4],
+}
+
+/// How a hook gets the address.
+pub(super) enum Base<'a> {
+    /// A 64-bit register.
+    Wide(&'a str),
+    /// A narrower register.
+    Narrow(&'a str),
+    /// A variable.
+    Symbol(&'a str),
+    /// A number.
+    Absolute,
+}
+
+/// Writes hooks to `edits.pieces`.
+pub(super) struct Emitter<'e> {
+    pub(super) edits: &'e mut Edits,
+    pub(super) needs: Needs,
+    next_label: u32,
+}
+
+/// Writing to a `String` can't fail.
+macro_rules! put {
+    ($emitter:expr, $($arg:tt)*) => { let _ = write!($emitter.edits.pieces, $($arg)*); };
+}
+
+impl<'e> Emitter<'e> {
+    pub(super) fn new(edits: &'e mut Edits) -> Emitter<'e> {
+        Emitter {
+            edits,
+            needs: Needs::default(),
+            next_label: 0,
+        }
+    }
+
+    /// Where the text that is written from now on begins.
+    pub(super) fn mark(&self) -> usize {
+        self.edits.pieces.len()
+    }
+
+    /// Runs `hook` under the instruction's guard. A jump instead of predicated calls: a call is a branch anyway, and
+    /// the guard is evaluated once.
+    pub(super) fn guarded(&mut self, guard: Option<Guard<'_>>, hook: impl FnOnce(&mut Self)) {
+        let Some(guard) = guard else {
+            return hook(self);
+        };
+        let label = self.label();
+        put!(
+            self,
+            "@{}{} bra $L__gsan_{label}; ",
+            if guard.negated { "" } else { "!" },
+            guard.register
+        );
+        hook(self);
+        put!(self, "$L__gsan_{label}: ");
+    }
+
+    fn label(&mut self) -> u32 {
+        self.next_label += 1;
+        self.next_label
+    }
+
+    /// Puts the address into a register and names it. With `keep` that register is never the user's, so that it
+    /// outlives the access, which may overwrite its own address.
+    pub(super) fn address<'a>(
+        &mut self,
+        base: Base<'a>,
+        address: &Address<'a>,
+        keep: bool,
+    ) -> &'a str {
+        let offset = address.offset;
+        match base {
+            Base::Wide(register) if offset == 0 && !keep => return register,
+            Base::Wide(register) if offset == 0 => {
+                put!(self, "mov.b64 {ADDRESS}, {register}; ");
+            }
+            Base::Wide(register) => {
+                put!(self, "add.s64 {ADDRESS}, {register}, {offset}; ");
+            }
+            Base::Narrow(register) => {
+                put!(self, "cvt.u64.u32 {ADDRESS}, {register}; ");
+                self.add_offset(offset);
+            }
+            Base::Symbol(symbol) => {
+                put!(self, "mov.u64 {ADDRESS}, {symbol}; ");
+                self.add_offset(offset);
+            }
+            Base::Absolute => {
+                put!(self, "mov.u64 {ADDRESS}, {}; ", offset as u64);
+            }
+        }
+        self.needs.address = true;
+        ADDRESS
+    }
+
+    fn add_offset(&mut self, offset: i64) {
+        if offset != 0 {
+            put!(self, "add.s64 {ADDRESS}, {ADDRESS}, {offset}; ");
+        }
+    }
+
+    pub(super) fn access(&mut self, address: &str, op: OpWord, site: usize) {
+        self.needs.state = true;
+        put!(
+            self,
+            "call.uni {}, ({STATE}, {address}, {}, {site}); ",
+            names::ACCESS,
+            op.0
+        );
+    }
+
+    pub(super) fn sync_before(&mut self, address: &str, op: OpWord, site: usize) {
+        self.needs.state = true;
+        self.needs.context = true;
+        put!(
+            self,
+            "call.uni ({CONTEXT}), {}, ({STATE}, {address}, {}, {site}); ",
+            names::SYNC_BEFORE,
+            op.0
+        );
+    }
+
+    /// `success` is an immediate or [`Emitter::cas_success`]'s register.
+    pub(super) fn sync_after(&mut self, op: OpWord, site: usize, success: &str) {
+        put!(
+            self,
+            "call.uni {}, ({STATE}, {ADDRESS}, {}, {site}, {CONTEXT}, {success}); ",
+            names::SYNC_AFTER,
+            op.0
+        );
+    }
+
+    /// Keeps a CAS's comparand: the result may go to the same register. False if it has a size that no CAS has.
+    pub(super) fn save_comparand(&mut self, text: &str, size: u32) -> bool {
+        match size {
+            2 => {
+                self.needs.comparands[0] = true;
+                put!(self, "mov.b16 %gsan_v16, {text}; ");
+            }
+            4 => {
+                self.needs.comparands[1] = true;
+                put!(self, "mov.b32 %gsan_v32, {text}; ");
+            }
+            8 => {
+                self.needs.comparands[2] = true;
+                put!(self, "mov.b64 %gsan_v64, {text}; ");
+            }
+            16 => {
+                self.needs.comparands[2] = true;
+                self.needs.comparands[3] = true;
+                put!(self, "mov.b128 {{%gsan_v64, %gsan_w64}}, {text}; ");
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Compares a CAS's result with the saved comparand: it wrote if they are equal. Returns the register.
+    pub(super) fn cas_success(&mut self, result: &str, size: u32) -> &'static str {
+        self.needs.predicate = true;
+        self.needs.scratch = true;
+        if size == 16 {
+            put!(self, "mov.b128 {{%gsan_x64, %gsan_y64}}, {result}; ");
+            put!(self, "setp.eq.b64 %gsan_p, %gsan_x64, %gsan_v64; ");
+            put!(
+                self,
+                "setp.eq.and.b64 %gsan_p, %gsan_y64, %gsan_w64, %gsan_p; "
+            );
+        } else {
+            let bits = size * 8;
+            put!(self, "setp.eq.b{bits} %gsan_p, {result}, %gsan_v{bits}; ");
+        }
+        put!(self, "selp.b32 %gsan_r, 1, 0, %gsan_p; ");
+        "%gsan_r"
+    }
+
+    pub(super) fn fence(&mut self, op: OpWord) {
+        self.needs.state = true;
+        put!(self, "call.uni {}, ({STATE}, {}); ", names::FENCE, op.0);
+    }
+
+    pub(super) fn exit(&mut self) {
+        put!(self, "call.uni {}, (); ", names::EXIT);
+    }
+
+    /// Replaces what was read from `%dynamic_smem_size`.
+    pub(super) fn dynamic_size(&mut self, destination: &str) {
+        self.needs.scratch = true;
+        put!(
+            self,
+            " call.uni (%gsan_r), {}, (); mov.b32 {destination}, %gsan_r; ",
+            names::DYNAMIC_SIZE
+        );
+    }
+
+    /// The beginning of a function's body: declarations, the block's entry, the state.
+    pub(super) fn prologue(&mut self, entry: bool) {
+        if entry {
+            self.needs.address = true;
+            self.needs.scratch = true;
+            self.needs.predicate = true;
+        }
+        let needs = self.needs;
+        let comparands = needs.comparands;
+        let declarations: [(bool, &str); 9] = [
+            (needs.state, ".reg .b64 %gsan_s;"),
+            (needs.address, ".reg .b64 %gsan_a;"),
+            (needs.context, ".reg .b64 %gsan_c;"),
+            (needs.scratch, ".reg .b32 %gsan_r, %gsan_q;"),
+            (needs.predicate, ".reg .pred %gsan_p;"),
+            (comparands[0], ".reg .b16 %gsan_v16;"),
+            (comparands[1], ".reg .b32 %gsan_v32;"),
+            (comparands[2], ".reg .b64 %gsan_v64;"),
+            (comparands[3], ".reg .b64 %gsan_w64, %gsan_x64, %gsan_y64;"),
+        ];
+        for (_, text) in declarations.iter().filter(|(needed, _)| *needed) {
+            put!(self, " {text}");
+        }
+        if entry {
+            let label = self.label();
+            put!(self, " ld.param.u64 {ADDRESS}, [{}];", names::LAUNCH);
+            put!(
+                self,
+                " mov.u32 %gsan_r, %tid.x; mov.u32 %gsan_q, %tid.y; or.b32 %gsan_r, %gsan_r, %gsan_q;"
+            );
+            put!(
+                self,
+                " mov.u32 %gsan_q, %tid.z; or.b32 %gsan_r, %gsan_r, %gsan_q;"
+            );
+            put!(
+                self,
+                " setp.ne.u32 %gsan_p, %gsan_r, 0; @%gsan_p bra $L__gsan_{label};"
+            );
+            put!(
+                self,
+                " call.uni {}, ({ADDRESS}); $L__gsan_{label}: bar.sync 0;",
+                names::BLOCK_ENTER
+            );
+        }
+        if needs.state {
+            put!(self, " call.uni ({STATE}), {}, ();", names::STATE);
+        }
+    }
+}
+
+/// An operand as text for a `mov`; `None` for those that a CAS can't have.
+pub(super) fn scalar_text(operand: &Operand<'_>) -> Option<String> {
+    Some(match operand {
+        Operand::Name(name) => name.to_string(),
+        Operand::Int(value) => value.to_string(),
+        Operand::F32(bits) => format!("0f{bits:08X}"),
+        Operand::F64(bits) => format!("0d{bits:016X}"),
+        _ => return None,
+    })
+}

@@ -1,0 +1,373 @@
+//! One pass over a function: finds the sites, writes their hooks, collects what can't be checked.
+
+use super::edits::Edits;
+use super::emit::{Base, Emitter, scalar_text};
+use super::registers::Registers;
+use super::{Instrumented, Unsupported, hidden_parameter};
+use crate::ast::{Address, Function, Instruction, Module, Operand, Space, Statement};
+use crate::hook::{Access, OpWord};
+use crate::memory_op::{Effect, MemoryOp, classify};
+use crate::site::{Locations, Site};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Walks the functions of a module in the order of the text.
+pub(super) struct Walker<'m, 'e> {
+    text: &'m str,
+    emit: Emitter<'e>,
+    out: &'e mut Instrumented,
+    locations: Locations<'m>,
+    lines: Lines<'m>,
+    registers: Registers<'m>,
+    function: Arc<str>,
+    entry: bool,
+    /// Where a pragma stands that belongs to the next load: its hook must not come between them.
+    pragma: Option<usize>,
+}
+
+impl<'m, 'e> Walker<'m, 'e> {
+    pub(super) fn new(
+        module: &Module<'m>,
+        text: &'m str,
+        edits: &'e mut Edits,
+        out: &'e mut Instrumented,
+    ) -> Walker<'m, 'e> {
+        Walker {
+            text,
+            emit: Emitter::new(edits),
+            out,
+            locations: Locations::new(module, text),
+            lines: Lines {
+                text,
+                at: 0,
+                line: 1,
+                line_start: 0,
+            },
+            registers: Registers::new(),
+            function: "".into(),
+            entry: false,
+            pragma: None,
+        }
+    }
+
+    pub(super) fn function(&mut self, function: &Function<'m>) {
+        if function.entry {
+            hidden_parameter(self.emit.edits, function);
+        }
+        let Some(body) = &function.body else { return };
+        self.function = function.name.into();
+        self.entry = function.entry;
+        self.locations.reset();
+        self.registers = Registers::new();
+        for param in function
+            .returns
+            .iter()
+            .chain(&function.params)
+            .filter(|p| p.space == Space::Reg)
+        {
+            self.registers.declare(param.name, None, param.ty);
+        }
+        self.emit.needs = Default::default();
+        // What the beginning needs is known at the end.
+        let prologue = self.emit.edits.reserve(body.start);
+        self.statements(&body.statements);
+        if function.entry && falls_through(&body.statements) {
+            let from = self.emit.mark();
+            self.emit.exit();
+            self.emit.edits.insert_since(body.end, from);
+        }
+        let from = self.emit.mark();
+        self.emit.prologue(function.entry);
+        self.emit.edits.fill(prologue, from);
+    }
+
+    /// Recursion is bounded by [`crate::parse::MAX_NESTING`].
+    fn statements(&mut self, statements: &[Statement<'m>]) {
+        for statement in statements {
+            match statement {
+                Statement::Instruction(instruction) => {
+                    self.instruction(instruction);
+                    self.pragma = None;
+                }
+                Statement::Block { statements, .. } => {
+                    self.pragma = None;
+                    self.registers.open();
+                    self.statements(statements);
+                    self.registers.close();
+                }
+                Statement::Registers {
+                    ty, names, vector, ..
+                } => {
+                    for (name, count) in names {
+                        // A vector register is never an address by itself.
+                        self.registers
+                            .declare(name, *count, if *vector == 1 { ty } else { "" });
+                    }
+                }
+                Statement::Loc(loc) => self.locations.see(loc),
+                Statement::Pragma { text, span }
+                    if text.trim_start().starts_with("used_bytes_mask") =>
+                {
+                    self.pragma = Some(span.start);
+                }
+                Statement::Variable(variable) if variable.space == Space::Global => {
+                    let why = "variables in global memory inside a function are not tracked";
+                    self.list(variable.span.clone(), why, false);
+                }
+                Statement::Unknown { span } => {
+                    // No directive that PTX has up to now touches memory; one that does would have to say so here.
+                    self.pragma = None;
+                    let _ = span;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn instruction(&mut self, instruction: &Instruction<'m>) {
+        self.out.stats.instructions += 1;
+        let stats = &mut self.out.stats;
+        match classify(instruction) {
+            Effect::None => self.other(instruction),
+            Effect::Barrier => stats.barriers += 1,
+            Effect::Private(space) => match space {
+                Space::Local => stats.local += 1,
+                Space::Param => stats.param += 1,
+                Space::Const => stats.constant += 1,
+                _ => stats.shared += 1,
+            },
+            Effect::Fence(order, scope) => {
+                stats.fences += 1;
+                let from = self.emit.mark();
+                let op = OpWord::new(Access::Fence, 0, order, scope);
+                self.emit.guarded(instruction.guard, |emit| emit.fence(op));
+                self.emit.edits.insert_since(instruction.span.start, from);
+            }
+            Effect::Unsupported(why) => {
+                stats.unsupported += 1;
+                self.list(instruction.span.clone(), why, false);
+            }
+            Effect::Access(op) => self.access(instruction, &op),
+        }
+    }
+
+    fn access(&mut self, instruction: &Instruction<'m>, op: &MemoryOp<'_, 'm>) {
+        let word = op.op_word();
+        self.count(instruction, op);
+        let site = self.out.sites.len();
+        let (ptx_line, ptx_column) = self.lines.position(instruction.span.start);
+        self.out.sites.push(Site {
+            op: word,
+            ptx_line,
+            ptx_column,
+            function: self.function.clone(),
+            places: self.locations.places(),
+        });
+
+        let base = self.base(op.address);
+        let after = op.is_strong() && op.returns;
+        let comparand = if after {
+            op.comparand.and_then(scalar_text)
+        } else {
+            None
+        };
+        let mut comparand_saved = false;
+        let from = self.emit.mark();
+        self.emit.guarded(instruction.guard, |emit| {
+            let address = emit.address(base, op.address, after);
+            if let Some(comparand) = &comparand {
+                comparand_saved = emit.save_comparand(comparand, op.size);
+            }
+            if op.is_strong() {
+                emit.sync_before(address, word, site);
+            } else {
+                emit.access(address, word, site);
+            }
+        });
+        let before = self.pragma.unwrap_or(instruction.span.start);
+        self.emit.edits.insert_since(before, from);
+        if !after {
+            return;
+        }
+
+        // The guard is still what it was: neither `ld` nor `atom` can write a predicate.
+        let from = self.emit.mark();
+        self.emit.edits.pieces.push(' ');
+        let mut success_known = true;
+        self.emit.guarded(instruction.guard, |emit| {
+            let success = match (op.access, op.destination) {
+                (Access::Cas, Some(Operand::Name(result))) if comparand_saved => {
+                    emit.cas_success(result, op.size)
+                }
+                (Access::Cas, _) => {
+                    success_known = false;
+                    "0"
+                }
+                _ => "1",
+            };
+            emit.sync_after(word, site, success);
+        });
+        self.emit.edits.insert_since(instruction.span.end, from);
+        if !success_known {
+            let why = "whether this compare-and-swap wrote is unknown, because its result is thrown away: \
+                       it is checked as one that did not";
+            self.list(instruction.span.clone(), why, true);
+        }
+    }
+
+    fn count(&mut self, instruction: &Instruction<'m>, op: &MemoryOp<'_, 'm>) {
+        let stats = &mut self.out.stats;
+        match op.access {
+            Access::Load => stats.loads += 1,
+            Access::Store => stats.stores += 1,
+            Access::Rmw => stats.rmws += 1,
+            Access::Cas | Access::Fence => stats.compare_and_swaps += 1,
+        }
+        stats.strong += u64::from(op.is_strong());
+        stats.generic += u64::from(op.generic);
+        stats.predicated += u64::from(instruction.guard.is_some());
+    }
+
+    fn base(&self, address: &Address<'m>) -> Base<'m> {
+        let Some(name) = address.base else {
+            return Base::Absolute;
+        };
+        match self.registers.bytes(name) {
+            Some(8) => Base::Wide(name),
+            Some(_) => Base::Narrow(name),
+            // `%` names are registers even where their declaration was not understood (`%v.x` of a vector).
+            None if name.starts_with('%') => Base::Wide(name),
+            None => Base::Symbol(name),
+        }
+    }
+
+    /// Instructions that touch no memory: the ends of threads, and reads of the size that instrumentation changes.
+    fn other(&mut self, instruction: &Instruction<'m>) {
+        if instruction.opcode == "exit" || (instruction.opcode == "ret" && self.entry) {
+            let from = self.emit.mark();
+            self.emit.guarded(instruction.guard, |emit| emit.exit());
+            self.emit.edits.insert_since(instruction.span.start, from);
+            return;
+        }
+        let reads = |register: &str| {
+            instruction
+                .operands
+                .iter()
+                .any(|o| *o == Operand::Name(register))
+        };
+        if reads("%dynamic_smem_size") {
+            match (instruction.opcode, instruction.operands.first()) {
+                ("mov", Some(Operand::Name(destination)))
+                    if self.registers.bytes(destination) == Some(4) =>
+                {
+                    let from = self.emit.mark();
+                    self.emit
+                        .guarded(instruction.guard, |emit| emit.dynamic_size(destination));
+                    self.emit.edits.insert_since(instruction.span.end, from);
+                }
+                _ => {
+                    let why = "it reads the size of dynamic shared memory, which is larger under gsan, in an unusual way";
+                    self.list(instruction.span.clone(), why, true);
+                }
+            }
+        } else if reads("%total_smem_size") || reads("%aggr_smem_size") {
+            let why = "it reads the size of shared memory, which is larger under gsan";
+            self.list(instruction.span.clone(), why, true);
+        }
+    }
+
+    fn list(&mut self, span: crate::ast::Span, why: &str, partly: bool) {
+        let (ptx_line, _) = self.lines.position(span.start);
+        let words: Vec<&str> = self.text[span].split_whitespace().collect();
+        self.out.unsupported.push(Unsupported {
+            ptx_line,
+            text: words.join(" "),
+            why: why.to_string(),
+            function: self.function.clone(),
+            places: self.locations.places(),
+            partly,
+        });
+    }
+}
+
+/// Whether control can reach the end of a body. In doubt it can: an exit hook that nobody reaches costs nothing.
+fn falls_through(statements: &[Statement<'_>]) -> bool {
+    // The targets of jumps are only looked for where a label stands behind the last instruction.
+    let mut targets: Option<HashSet<&str>> = None;
+    let mut list = statements;
+    loop {
+        let Some((last, rest)) = list.split_last() else {
+            return true;
+        };
+        match last {
+            Statement::Instruction(i) => {
+                return i.guard.is_some()
+                    || !matches!(i.opcode, "ret" | "exit" | "trap" | "bra" | "brx");
+            }
+            Statement::Label { name, .. } => {
+                let targets = targets.get_or_insert_with(|| {
+                    let mut found = HashSet::new();
+                    jump_targets(statements, &mut found);
+                    found
+                });
+                if targets.contains(name) {
+                    return true;
+                }
+                list = rest;
+            }
+            // A scope at the end is looked into if that is simple; a jump from outside can't lead into it.
+            Statement::Block {
+                statements: inner, ..
+            } => {
+                let ends = matches!(inner.last(), Some(Statement::Instruction(i))
+                    if i.guard.is_none() && matches!(i.opcode, "ret" | "exit" | "trap" | "bra" | "brx"));
+                return !ends;
+            }
+            _ => list = rest,
+        }
+    }
+}
+
+fn jump_targets<'a>(statements: &[Statement<'a>], found: &mut HashSet<&'a str>) {
+    for statement in statements {
+        match statement {
+            Statement::Instruction(i) if matches!(i.opcode, "bra" | "brx") => {
+                found.extend(i.operands.iter().filter_map(|o| match o {
+                    Operand::Name(name) => Some(*name),
+                    _ => None,
+                }));
+            }
+            Statement::Targets { targets, .. } => found.extend(targets),
+            Statement::Block { statements, .. } => jump_targets(statements, found),
+            _ => {}
+        }
+    }
+}
+
+/// Line numbers of offsets that only grow, in one pass over the text.
+struct Lines<'a> {
+    text: &'a str,
+    at: usize,
+    line: u32,
+    line_start: usize,
+}
+
+impl Lines<'_> {
+    /// Line and column, from 1.
+    fn position(&mut self, offset: usize) -> (u32, u32) {
+        debug_assert!(offset >= self.at, "offsets must grow");
+        let between = &self.text.as_bytes()[self.at.min(offset)..offset];
+        let breaks = between.iter().filter(|&&b| b == b'\n').count();
+        if let Some(last) = between.iter().rposition(|&b| b == b'\n') {
+            self.line_start = self.at + last + 1;
+        }
+        self.line = self
+            .line
+            .saturating_add(u32::try_from(breaks).unwrap_or(u32::MAX));
+        self.at = offset;
+        (
+            self.line,
+            u32::try_from(offset - self.line_start + 1).unwrap_or(u32::MAX),
+        )
+    }
+}

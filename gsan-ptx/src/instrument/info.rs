@@ -1,0 +1,180 @@
+//! What the host must know of a module: its kernels, their parameters, its variables.
+
+use crate::ast::{Function, Item, Module, Space, Variable};
+use crate::memory_op::type_size;
+
+/// A kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryInfo {
+    /// Its name.
+    pub name: String,
+    /// The user's parameters; the hidden one comes behind them.
+    pub params: Vec<ParamInfo>,
+    /// `.reqntid`: the block shape that it demands.
+    pub required_threads: Option<[u32; 3]>,
+    /// `.maxntid`: the largest block, threads.
+    pub max_threads: Option<u64>,
+    /// `.maxnreg`: registers per thread that it allows itself.
+    pub max_registers: Option<u32>,
+    /// `.reqnctapercluster`: the cluster shape that it demands.
+    pub required_cluster: Option<[u32; 3]>,
+    /// Whether it has a body here.
+    pub defined: bool,
+}
+
+/// A kernel's parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParamInfo {
+    /// Its name.
+    pub name: String,
+    /// Bytes.
+    pub size: u64,
+    /// Bytes.
+    pub align: u64,
+    /// The scalar type as written, `b8` for structs.
+    pub ty: String,
+    /// The compiler says that it is a pointer (`.ptr`).
+    pub pointer: bool,
+}
+
+/// A variable of the module in global or constant memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GlobalVar {
+    /// Its name.
+    pub name: String,
+    /// Bytes; 0 for `.extern` arrays of unknown length.
+    pub size: u64,
+    /// Bytes.
+    pub align: u64,
+    /// [`Space::Global`] or [`Space::Const`].
+    pub space: Space,
+    /// `.attribute(.managed)`.
+    pub managed: bool,
+    /// `visible`, `extern`, `weak`, `common`; `None`: the module's own.
+    pub linkage: Option<String>,
+}
+
+/// Counts of a module.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Instructions in all bodies.
+    pub instructions: u64,
+    /// Instrumented loads.
+    pub loads: u64,
+    /// Instrumented stores.
+    pub stores: u64,
+    /// Instrumented `atom` and `red`, compare-and-swap apart.
+    pub rmws: u64,
+    /// Instrumented compare-and-swaps.
+    pub compare_and_swaps: u64,
+    /// How many of the above are strong (relaxed or more).
+    pub strong: u64,
+    /// How many of the above have a generic address.
+    pub generic: u64,
+    /// How many of the above are predicated.
+    pub predicated: u64,
+    /// Fences with a hook.
+    pub fences: u64,
+    /// `bar` and `barrier`, which have no hook yet.
+    pub barriers: u64,
+    /// Accesses to shared memory of the block or cluster: no hook.
+    pub shared: u64,
+    /// Accesses to local memory: no hook.
+    pub local: u64,
+    /// Accesses to parameters: no hook.
+    pub param: u64,
+    /// Accesses to constant memory: no hook.
+    pub constant: u64,
+    /// Instructions that touch global memory and get no hook.
+    pub unsupported: u64,
+}
+
+impl Stats {
+    /// Everything that got an access or sync hook.
+    pub fn sites(&self) -> u64 {
+        self.loads + self.stores + self.rmws + self.compare_and_swaps
+    }
+}
+
+/// Bytes of a variable; `None` where a dimension is missing or the type has no size.
+fn size(variable: &Variable<'_>) -> Option<u64> {
+    let scalar = u64::from(type_size(variable.ty)?) * u64::from(variable.vector);
+    variable
+        .dims
+        .iter()
+        .try_fold(scalar, |size, dim| size.checked_mul((*dim)?))
+}
+
+fn align(variable: &Variable<'_>) -> u64 {
+    let natural = u64::from(type_size(variable.ty).unwrap_or(8)) * u64::from(variable.vector);
+    variable.align.map_or(natural, u64::from)
+}
+
+pub(super) fn entries(module: &Module<'_>) -> Vec<EntryInfo> {
+    let functions = module.items.iter().filter_map(|item| match item {
+        Item::Function(f) if f.entry => Some(f),
+        _ => None,
+    });
+    functions.map(entry).collect()
+}
+
+fn entry(function: &Function<'_>) -> EntryInfo {
+    let attribute = |name| {
+        function
+            .attributes
+            .iter()
+            .find(|a| a.name == name)
+            .map(|a| &a.values)
+    };
+    let shape = |name| {
+        attribute(name).map(|values| {
+            let at = |i: usize| {
+                values
+                    .get(i)
+                    .map_or(1, |&v| u32::try_from(v).unwrap_or(u32::MAX))
+            };
+            [at(0), at(1), at(2)]
+        })
+    };
+    let params = function.params.iter().map(|p| ParamInfo {
+        name: p.name.to_string(),
+        // Opaque handles (`.texref`, `.samplerref`) are passed as 64-bit numbers.
+        size: size(p).unwrap_or(8),
+        align: align(p),
+        ty: p.ty.to_string(),
+        pointer: p.ptr.is_some(),
+    });
+    EntryInfo {
+        name: function.name.to_string(),
+        params: params.collect(),
+        required_threads: shape("reqntid"),
+        max_threads: attribute("maxntid").map(|v| v.iter().fold(1u64, |n, &d| n.saturating_mul(d))),
+        max_registers: attribute("maxnreg").and_then(|v| u32::try_from(*v.first()?).ok()),
+        required_cluster: shape("reqnctapercluster"),
+        defined: function.body.is_some(),
+    }
+}
+
+pub(super) fn globals(module: &Module<'_>) -> Vec<GlobalVar> {
+    let variables = module.items.iter().filter_map(|item| match item {
+        Item::Variable(v) if matches!(v.space, Space::Global | Space::Const) => Some(v),
+        _ => None,
+    });
+    let described = variables.map(|v| {
+        // `x[] = {…}` takes its length from the initialiser.
+        let initial = || {
+            let scalar = u64::from(type_size(v.ty)?) * u64::from(v.vector);
+            Some(scalar * v.init.as_ref()?.len() as u64)
+        };
+        GlobalVar {
+            name: v.name.to_string(),
+            size: size(v).or_else(initial).unwrap_or(0),
+            align: align(v),
+            space: v.space,
+            managed: v.managed,
+            linkage: v.linkage.map(str::to_string),
+        }
+    });
+    described.collect()
+}

@@ -1,0 +1,70 @@
+//! Which registers are declared, scope by scope, and how wide they are.
+//!
+//! An address may stand in a 32-bit register; only its declaration says so. Names may be declared again in an inner
+//! scope with another type.
+
+use crate::memory_op::type_size;
+use std::collections::HashMap;
+
+/// The declarations in force.
+pub(super) struct Registers<'a> {
+    /// Innermost last. The key's second part says whether the name is numbered (`%r<24>`).
+    scopes: Vec<HashMap<(&'a str, bool), Declaration>>,
+}
+
+#[derive(Clone, Copy)]
+struct Declaration {
+    count: u32,
+    bytes: u32,
+}
+
+impl<'a> Registers<'a> {
+    pub(super) fn new() -> Registers<'a> {
+        Registers {
+            scopes: vec![HashMap::new()],
+        }
+    }
+
+    pub(super) fn open(&mut self) {
+        self.scopes.push(HashMap::new());
+    }
+
+    pub(super) fn close(&mut self) {
+        self.scopes.pop();
+    }
+
+    /// A declared name; types without a size (`.pred`) count as none.
+    pub(super) fn declare(&mut self, name: &'a str, count: Option<u32>, ty: &str) {
+        let declaration = Declaration {
+            count: count.unwrap_or(0),
+            bytes: type_size(ty).unwrap_or(0),
+        };
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert((name, count.is_some()), declaration);
+        }
+    }
+
+    /// The bytes of a register; `None` if no register has this name.
+    pub(super) fn bytes(&self, name: &str) -> Option<u32> {
+        self.scopes.iter().rev().find_map(|scope| {
+            if let Some(found) = scope.get(&(name, false)) {
+                return Some(found.bytes);
+            }
+            // `%r12` may be number 12 of `%r<…>` or number 2 of `%r1<…>`.
+            let digits = name
+                .bytes()
+                .rev()
+                .take_while(u8::is_ascii_digit)
+                .take(9)
+                .count();
+            (1..=digits).find_map(|n| {
+                let (prefix, number) = name.split_at(name.len() - n);
+                if n > 1 && number.starts_with('0') {
+                    return None;
+                }
+                let found = scope.get(&(prefix, true))?;
+                (number.parse::<u32>().ok()? < found.count).then_some(found.bytes)
+            })
+        })
+    }
+}

@@ -1,0 +1,197 @@
+//! The runtime's text, made ready to stand behind a user's module.
+
+use super::{InstrumentError, target_number};
+use crate::ast::{Item, Module};
+use crate::hook::names;
+use crate::parse::parse;
+use crate::tokens::{Kind, Tokens};
+use std::collections::HashSet;
+
+/// What is taken from the runtime.
+pub(super) struct Runtime {
+    /// `.version`.
+    pub(super) version: (u32, u32),
+    /// The number of the oldest target that can take it, 70 for `sm_70`.
+    pub(super) target: u32,
+    /// Declarations of the hooks, on one line: PTX wants them before the first call.
+    pub(super) prototypes: String,
+    /// The text without its header, its files and lines and its debugging sections.
+    pub(super) text: String,
+}
+
+impl Runtime {
+    /// Reads `text`. `taken` are the names of the user's module: the runtime's own helpers make way for them.
+    pub(super) fn prepare(text: &str, taken: &HashSet<&str>) -> Result<Runtime, InstrumentError> {
+        let module = parse(text).map_err(InstrumentError::RuntimeSyntax)?;
+        let missing = |name: &&str| {
+            !module
+                .items
+                .iter()
+                .any(|i| matches!(i, Item::Function(f) if f.name == *name))
+        };
+        if let Some(name) = names::FUNCTIONS.iter().find(|n| missing(n)) {
+            return Err(InstrumentError::Runtime(format!(
+                "it does not define `{name}`"
+            )));
+        }
+        let version = module.version.unwrap_or_default();
+        let target = module
+            .target
+            .first()
+            .and_then(|t| target_number(t))
+            .unwrap_or(0);
+        Ok(Runtime {
+            version,
+            target,
+            prototypes: prototypes(&module, text),
+            text: stripped(&module, text, taken),
+        })
+    }
+}
+
+/// `.visible .func (.param .b64 r) name(…);` for each hook, blanks and comments pressed together.
+fn prototypes(module: &Module<'_>, text: &str) -> String {
+    let mut out = String::new();
+    for item in &module.items {
+        let Item::Function(function) = item else {
+            continue;
+        };
+        if !names::FUNCTIONS.contains(&function.name) {
+            continue;
+        }
+        let end = function
+            .body
+            .as_ref()
+            .map_or(function.span.end, |b| b.start);
+        let head = text[function.span.start..end].trim_end_matches(['{', ';']);
+        let tokens = Tokens::new(head);
+        let mut blank = false;
+        for i in 0..tokens.len() {
+            if tokens.kind(i).is_trivia() {
+                blank = true;
+                continue;
+            }
+            if blank {
+                out.push(' ');
+                blank = false;
+            }
+            out.push_str(tokens.text(i));
+        }
+        out.push_str("; ");
+    }
+    out
+}
+
+/// The runtime without `.version/.target/.address_size`, `.file/.loc` (ptxas refuses a second `.file 1`) and sections.
+fn stripped(module: &Module<'_>, text: &str, taken: &HashSet<&str>) -> String {
+    let own = module.items.iter().filter_map(|item| match item {
+        Item::Function(f) => Some(f.name),
+        Item::Variable(v) => Some(v.name),
+        _ => None,
+    });
+    let clashes: HashSet<&str> = own
+        .filter(|n| !n.starts_with(names::PREFIX) && taken.contains(n))
+        .collect();
+    let sections: Vec<_> = module
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Section { span, .. } => Some(span.clone()),
+            _ => None,
+        })
+        .collect();
+    let mut sections = sections.into_iter().peekable();
+    let mut out = String::with_capacity(text.len());
+    let tokens = Tokens::new(text);
+    let mut i = 0;
+    while i < tokens.len() {
+        let start = tokens.start(i);
+        if let Some(section) = sections.next_if(|s| s.start <= start) {
+            while i < tokens.len() && tokens.start(i) < section.end {
+                i += 1;
+            }
+            continue;
+        }
+        let word = tokens.text(i);
+        match tokens.kind(i) {
+            Kind::DotWord
+                if matches!(
+                    word,
+                    ".version" | ".target" | ".address_size" | ".file" | ".loc"
+                ) =>
+            {
+                // They are line-oriented: the line's end ends them.
+                while i < tokens.len()
+                    && !(tokens.kind(i) == Kind::Space && tokens.text(i).contains('\n'))
+                {
+                    i += 1;
+                }
+                continue;
+            }
+            Kind::Ident if clashes.contains(word) => {
+                out.push_str(names::PREFIX);
+                out.push_str(word);
+            }
+            Kind::LineComment | Kind::BlockComment | Kind::HashLine => {}
+            _ => out.push_str(word),
+        }
+        i += 1;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STUB: &str = include_str!("../../tests/data/stub_runtime.ptx");
+
+    #[test]
+    fn header_files_and_sections_go_and_the_rest_stays() {
+        let text = format!("{STUB}\n.section .debug_str {{\n$L__x:\n.b8 1\n}}\n");
+        let runtime = Runtime::prepare(&text, &HashSet::new()).unwrap();
+        for gone in [
+            ".version",
+            ".target",
+            ".address_size",
+            ".file",
+            ".loc",
+            "debug_str",
+            "$L__x",
+            "//",
+        ] {
+            assert!(!runtime.text.contains(gone), "{gone}");
+        }
+        assert_eq!(runtime.version, (6, 4));
+        assert_eq!(runtime.target, 70);
+        let whole = format!(
+            ".version 6.4\n.target sm_70\n.address_size 64\n{}",
+            runtime.text
+        );
+        assert_eq!(
+            parse(&whole).unwrap().items.len(),
+            parse(STUB).unwrap().items.len()
+        );
+        assert_eq!(
+            runtime.prototypes.matches(".func").count(),
+            names::FUNCTIONS.len()
+        );
+        assert!(!runtime.prototypes.contains('\n'));
+    }
+
+    #[test]
+    fn the_runtimes_helpers_make_way_for_the_users_names() {
+        let runtime =
+            Runtime::prepare(STUB, &HashSet::from(["stub_counter", "__gsan_access"])).unwrap();
+        assert!(runtime.text.contains("__gsan_stub_counter"));
+        assert!(!runtime.text.contains(" stub_counter"));
+        assert!(!runtime.text.contains("__gsan___gsan_access"));
+    }
+
+    #[test]
+    fn a_runtime_without_a_hook_is_refused() {
+        let text = STUB.replace("__gsan_fence", "other");
+        let error = Runtime::prepare(&text, &HashSet::new()).err().unwrap();
+        assert!(error.to_string().contains("__gsan_fence"), "{error}");
+    }
+}

@@ -1,0 +1,373 @@
+//! What an instruction does to memory that other blocks can see.
+//!
+//! The rule that everything here serves: an instruction that can touch global memory is either an [`Effect::Access`],
+//! which gets hooks, or [`Effect::Unsupported`], which is listed in the report. Nothing in between: an opcode that this
+//! file does not know and that has an operand in brackets is unsupported.
+//!
+//! Producers disagree on the order of modifiers (`atom.global.gpu.acq_rel.add`, `atom.add.acq_rel.gpu`,
+//! `atom.cas.b128.relaxed.gpu.global`), so they are read as a set.
+
+use crate::ast::{Address, Instruction, Operand, Space};
+use crate::hook::{Access, OpWord, Order, Scope};
+
+/// What an instruction does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect<'i, 'a> {
+    /// Nothing that concerns data in global memory.
+    None,
+    /// A load, store or atomic in global or generic space.
+    Access(MemoryOp<'i, 'a>),
+    /// A fence between threads.
+    Fence(Order, Scope),
+    /// A barrier of the block, or of the cluster.
+    Barrier,
+    /// An access to memory that no other block can see, or that nobody writes: shared, local, parameter, constant.
+    Private(Space),
+    /// Touches global memory, or may do so, and is not checked.
+    Unsupported(&'static str),
+}
+
+/// A load, store or atomic in global or generic space.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemoryOp<'i, 'a> {
+    /// What it does.
+    pub access: Access,
+    /// Its ordering.
+    pub order: Order,
+    /// Its scope; [`Scope::None`] for weak accesses.
+    pub scope: Scope,
+    /// Bytes.
+    pub size: u32,
+    /// True if the address is generic.
+    pub generic: bool,
+    /// `.volatile` was written.
+    pub volatile: bool,
+    /// `ld.global.nc`, `ldu`.
+    pub non_coherent: bool,
+    /// Whether a result comes back that tells of the old value (`ld`, `atom`), so that there is something to acquire.
+    pub returns: bool,
+    /// The address.
+    pub address: &'i Address<'a>,
+    /// Where the result goes.
+    pub destination: Option<&'i Operand<'a>>,
+    /// What a CAS compares with.
+    pub comparand: Option<&'i Operand<'a>>,
+}
+
+impl MemoryOp<'_, '_> {
+    /// The hooks' word for it.
+    pub fn op_word(&self) -> OpWord {
+        OpWord::new(self.access, self.size, self.order, self.scope)
+            .with(OpWord::VOLATILE, self.volatile)
+            .with(OpWord::NON_COHERENT, self.non_coherent)
+            .with(OpWord::GENERIC, self.generic)
+    }
+
+    /// Whether it synchronises, or could: everything but plain loads and stores.
+    pub fn is_strong(&self) -> bool {
+        self.order != Order::Weak
+    }
+}
+
+/// Bytes of a scalar type; `None` for types that memory operations do not have.
+pub fn type_size(ty: &str) -> Option<u32> {
+    Some(match ty {
+        "b8" | "u8" | "s8" | "e4m3" | "e5m2" => 1,
+        "b16" | "u16" | "s16" | "f16" | "bf16" | "e4m3x2" | "e5m2x2" => 2,
+        "b32" | "u32" | "s32" | "f32" | "f16x2" | "bf16x2" | "tf32" => 4,
+        "b64" | "u64" | "s64" | "f64" => 8,
+        "b128" => 16,
+        _ => return None,
+    })
+}
+
+/// Says what `instruction` does.
+pub fn classify<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
+    let has = |m| instruction.has(m);
+    match instruction.opcode {
+        "ld" | "ldu" => load_store(instruction, Access::Load),
+        "st" if has("async") || has("bulk") => async_store(instruction),
+        "st" => load_store(instruction, Access::Store),
+        "atom" => atomic(instruction, true),
+        "red" if has("async") => async_store(instruction),
+        "red" => atomic(instruction, false),
+        "fence" | "membar" => fence(instruction),
+        // `bar.warp.sync` orders the threads of one warp, which are one logical thread with the block anyway.
+        "bar" | "barrier" if has("warp") => Effect::None,
+        "bar" | "barrier" => Effect::Barrier,
+        "cp" => copy(instruction),
+        _ => by_opcode(instruction),
+    }
+}
+
+/// Everything that is neither `ld/st/atom/red` nor a fence, barrier or copy.
+fn by_opcode<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
+    let shared = matches!(
+        space(instruction),
+        Some(Space::Shared | Space::SharedCluster)
+    );
+    match instruction.opcode {
+        // Hints. They bring lines into caches or rank them; no value is read or written, so they race with nothing.
+        "prefetch" | "prefetchu" | "applypriority" | "createpolicy" => Effect::None,
+        // Unlike those, `discard` makes the old contents undefined: that is a write, though nobody sees its value.
+        "discard" => Effect::Unsupported("discard destroys data without a check of its address"),
+        // Address arithmetic and queries with a bracketed operand or a space in their name.
+        "cvta" | "isspacep" | "mapa" | "getctarank" | "txq" | "suq" | "istypep" => Effect::None,
+        // Shared memory only, by definition.
+        "ldmatrix" | "stmatrix" | "mbarrier" | "clusterlaunchcontrol" => {
+            Effect::Private(Space::Shared)
+        }
+        // Tensor memory and shared memory through descriptors. The brackets hold tensor memory addresses.
+        "tcgen05" => Effect::None,
+        "wgmma" | "mma" => Effect::None,
+        "wmma" if instruction.has("mma") => Effect::None,
+        "wmma" if shared => Effect::Private(Space::Shared),
+        "wmma" => {
+            Effect::Unsupported("matrix loads and stores (wmma) in global memory are not checked")
+        }
+        "tex" | "tld4" => Effect::Unsupported("texture reads are not checked"),
+        "suld" | "sust" | "sured" => Effect::Unsupported("surface accesses are not checked"),
+        "multimem" => Effect::Unsupported("accesses to multicast memory are not checked"),
+        "tensormap" if shared => Effect::Private(Space::Shared),
+        "tensormap" => {
+            Effect::Unsupported("changes of a tensor map in global memory are not checked")
+        }
+        "stackrestore" | "stacksave" | "alloca" | "call" | "bra" | "brx" | "ret" | "exit" => {
+            Effect::None
+        }
+        _ if instruction.operands.iter().any(is_bracketed) => {
+            Effect::Unsupported("unknown instruction with a memory operand")
+        }
+        _ => Effect::None,
+    }
+}
+
+fn is_bracketed(operand: &Operand<'_>) -> bool {
+    match operand {
+        Operand::Address(_) | Operand::Tensor(_) => true,
+        Operand::Raw(text) => text.contains('['),
+        Operand::Vector(list) | Operand::List(list) => list.iter().any(is_bracketed),
+        Operand::Pair(a, b) => is_bracketed(a) || is_bracketed(b),
+        _ => false,
+    }
+}
+
+/// The state space among the modifiers; `None` if there is none: generic.
+fn space(instruction: &Instruction<'_>) -> Option<Space> {
+    instruction.modifiers.iter().find_map(|m| {
+        Some(match *m {
+            "global" => Space::Global,
+            "shared" | "shared::cta" => Space::Shared,
+            "shared::cluster" => Space::SharedCluster,
+            "local" => Space::Local,
+            "const" => Space::Const,
+            "param" | "param::entry" | "param::func" => Space::Param,
+            _ => return None,
+        })
+    })
+}
+
+fn scope(instruction: &Instruction<'_>) -> Option<Scope> {
+    instruction.modifiers.iter().find_map(|m| {
+        Some(match *m {
+            "cta" => Scope::Cta,
+            "cluster" => Scope::Cluster,
+            "gpu" | "gl" => Scope::Gpu,
+            "sys" => Scope::Sys,
+            _ => return None,
+        })
+    })
+}
+
+fn order(instruction: &Instruction<'_>) -> Option<Order> {
+    instruction.modifiers.iter().find_map(|m| {
+        Some(match *m {
+            "weak" => Order::Weak,
+            "relaxed" => Order::Relaxed,
+            "acquire" => Order::Acquire,
+            "release" => Order::Release,
+            "acq_rel" => Order::AcqRel,
+            "sc" => Order::Sc,
+            _ => return None,
+        })
+    })
+}
+
+/// Vector length times type. `None` if the type is missing or unknown.
+fn size(instruction: &Instruction<'_>) -> Option<u32> {
+    let mut lanes = 1;
+    let mut size = None;
+    for m in &instruction.modifiers {
+        match *m {
+            "v2" => lanes = 2,
+            "v4" => lanes = 4,
+            "v8" => lanes = 8,
+            // The last type counts: conversions name the register's type first.
+            _ => size = type_size(m).or(size),
+        }
+    }
+    size.map(|s| s * lanes)
+}
+
+/// The space of an access that gets hooks: `Ok(true)` for generic; otherwise what to answer.
+fn hooked_space<'i, 'a>(instruction: &Instruction<'_>) -> Result<bool, Effect<'i, 'a>> {
+    match space(instruction) {
+        None => Ok(true),
+        Some(Space::Global) => Ok(false),
+        Some(other) => Err(Effect::Private(other)),
+    }
+}
+
+fn address<'i, 'a>(operand: Option<&'i Operand<'a>>) -> Option<&'i Address<'a>> {
+    match operand {
+        Some(Operand::Address(address)) => Some(address),
+        _ => None,
+    }
+}
+
+const ODD_ADDRESS: &str = "its address is written in a form that is not understood";
+const ODD_TYPE: &str = "its type is not understood, so its size is unknown";
+const ODD_OPERANDS: &str = "its operands are not understood";
+
+fn load_store<'i, 'a>(instruction: &'i Instruction<'a>, access: Access) -> Effect<'i, 'a> {
+    let generic = match hooked_space(instruction) {
+        Ok(generic) => generic,
+        Err(effect) => return effect,
+    };
+    let load = access == Access::Load;
+    let Some(size) = size(instruction) else {
+        return Effect::Unsupported(ODD_TYPE);
+    };
+    let Some(address) = address(instruction.operands.get(usize::from(load))) else {
+        return Effect::Unsupported(ODD_ADDRESS);
+    };
+    let volatile = instruction.has("volatile");
+    let (order, scope) = if volatile || instruction.has("mmio") {
+        // Both are performed as relaxed accesses at system scope; `.mmio` may carry acquire or release besides.
+        (order(instruction).unwrap_or(Order::Relaxed), Scope::Sys)
+    } else {
+        match order(instruction) {
+            None | Some(Order::Weak) => (Order::Weak, Scope::None),
+            Some(order) => (order, scope(instruction).unwrap_or(Scope::Gpu)),
+        }
+    };
+    Effect::Access(MemoryOp {
+        access,
+        order,
+        scope,
+        size,
+        generic,
+        volatile,
+        non_coherent: instruction.has("nc") || instruction.opcode == "ldu",
+        returns: load,
+        address,
+        destination: if load {
+            instruction.operands.first()
+        } else {
+            None
+        },
+        comparand: None,
+    })
+}
+
+/// `atom` and `red`. Without `.sem` they are relaxed, without `.scope` they mean the device.
+fn atomic<'i, 'a>(instruction: &'i Instruction<'a>, returns: bool) -> Effect<'i, 'a> {
+    let generic = match hooked_space(instruction) {
+        Ok(generic) => generic,
+        Err(effect) => return effect,
+    };
+    let Some(size) = size(instruction) else {
+        return Effect::Unsupported(ODD_TYPE);
+    };
+    let at = usize::from(returns);
+    let Some(address) = address(instruction.operands.get(at)) else {
+        return Effect::Unsupported(ODD_ADDRESS);
+    };
+    let cas = instruction.has("cas");
+    let comparand = if cas {
+        instruction.operands.get(at + 1)
+    } else {
+        None
+    };
+    if cas
+        && !matches!(
+            comparand,
+            Some(Operand::Name(_) | Operand::Int(_) | Operand::F32(_) | Operand::F64(_))
+        )
+    {
+        return Effect::Unsupported(ODD_OPERANDS);
+    }
+    Effect::Access(MemoryOp {
+        access: if cas { Access::Cas } else { Access::Rmw },
+        order: order(instruction).unwrap_or(Order::Relaxed),
+        scope: scope(instruction).unwrap_or(Scope::Gpu),
+        size,
+        generic,
+        volatile: false,
+        non_coherent: false,
+        returns,
+        address,
+        destination: if returns {
+            instruction.operands.first()
+        } else {
+            None
+        },
+        comparand,
+    })
+}
+
+/// `st.async`, `st.bulk`, `red.async`.
+fn async_store<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
+    match space(instruction) {
+        Some(space @ (Space::Shared | Space::SharedCluster)) => Effect::Private(space),
+        _ => Effect::Unsupported("asynchronous and bulk stores to global memory are not checked"),
+    }
+}
+
+fn fence<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
+    // These order proxies, or the initialisation of mbarriers; between threads they neither acquire nor release data
+    // in global memory. (`fence.proxy.tensormap…acquire` does so for the tensor map alone, which is not checked.)
+    let other = |m: &&str| {
+        *m == "proxy"
+            || m.starts_with("proxy::")
+            || *m == "mbarrier_init"
+            || m.starts_with("sync_restrict")
+    };
+    if instruction.modifiers.iter().any(other) {
+        return Effect::None;
+    }
+    let scope = scope(instruction).unwrap_or(Scope::Gpu);
+    let order = match (instruction.opcode, order(instruction)) {
+        // Since sm_70 `membar` is `fence.sc` of its scope.
+        ("membar", _) => Order::Sc,
+        (_, Some(order)) => order,
+        (_, None) => Order::AcqRel,
+    };
+    Effect::Fence(order, scope)
+}
+
+/// `cp.async`, `cp.async.bulk`, `cp.reduce.async.bulk`, with `.tensor` or without.
+fn copy<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
+    let has = |m| instruction.has(m);
+    if has("commit_group") || has("wait_group") || has("wait_all") {
+        return Effect::None;
+    }
+    // Signals a barrier in shared memory when earlier copies are done.
+    if has("mbarrier") {
+        return Effect::Private(Space::Shared);
+    }
+    // As for `prefetch`.
+    if has("prefetch") {
+        return Effect::None;
+    }
+    if !has("global") && has("bulk") && (has("shared::cluster") && has("shared::cta")) {
+        return Effect::Private(Space::SharedCluster);
+    }
+    if has("tensor") {
+        Effect::Unsupported("copies through a tensor map (TMA) are not checked")
+    } else if has("bulk") {
+        Effect::Unsupported("bulk copies are not checked")
+    } else {
+        Effect::Unsupported("asynchronous copies (cp.async) are not checked")
+    }
+}

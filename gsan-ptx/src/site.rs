@@ -1,0 +1,202 @@
+//! The site table: where in the source, and in the PTX, an instrumented instruction stands.
+
+mod debug_str;
+
+use crate::ast::{FileEntry, Item, Loc, Module};
+use crate::hook::OpWord;
+use debug_str::DebugStrings;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// An instrumented instruction. The hooks' `site` argument is its index in the module's table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// What it does.
+    pub op: OpWord,
+    /// Line in the PTX, from 1.
+    pub ptx_line: u32,
+    /// Column in the PTX, from 1, in bytes.
+    pub ptx_column: u32,
+    /// The `.entry` or `.func` that holds it, as the PTX names it.
+    pub function: Arc<str>,
+    /// The `.loc` in force and where that was inlined, innermost first. Empty: the module has no line for it.
+    pub places: Vec<Place>,
+}
+
+/// A place in the source, as the compiler recorded it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The file, with its directory where the compiler names one.
+    pub file: Arc<str>,
+    /// From 1.
+    pub line: u32,
+    /// From 1; 0 = not recorded.
+    pub column: u32,
+    /// The function that was inlined from here, as the linker names it; `None` where the PTX does not say, which is
+    /// always so for the outermost place (that is [`Site::function`]).
+    pub function: Option<Arc<str>>,
+}
+
+impl Place {
+    /// Whether this is code of a language's or vendor's library: what a user did not write.
+    pub fn is_library(&self) -> bool {
+        const LIBRARIES: &[&str] = &[
+            "library/core/",
+            "library/alloc/",
+            "library/std/",
+            "stdarch/crates/",
+            "compiler-builtins",
+            "compiler_builtins",
+            "/rustc/",
+            "libcudacxx",
+            "/cuda/std/",
+            "/cuda/__",
+            "/cub/",
+            "/thrust/",
+            "/cooperative_groups",
+            "cuda/include/",
+            "include/crt/",
+            "__clang_cuda",
+            "lib/clang/",
+            "triton/language/",
+            "gsan-device/src/",
+        ];
+        const HEADERS: &[&str] = &[
+            "cuda_fp16.hpp",
+            "cuda_bf16.hpp",
+            "sm_20_intrinsics.hpp",
+            "sm_30_intrinsics.hpp",
+            "sm_32_intrinsics.hpp",
+            "sm_32_atomic_functions.hpp",
+            "sm_60_atomic_functions.hpp",
+            "sm_70_rt.hpp",
+            "device_atomic_functions.hpp",
+            "device_functions.hpp",
+            "cooperative_groups.h",
+        ];
+        LIBRARIES.iter().any(|part| self.file.contains(part))
+            || HEADERS.iter().any(|name| self.file.ends_with(name))
+    }
+}
+
+impl Site {
+    /// The innermost place outside of libraries; the innermost one of all where there is none.
+    pub fn user_place(&self) -> Option<&Place> {
+        self.places
+            .iter()
+            .find(|p| !p.is_library())
+            .or_else(|| self.places.first())
+    }
+
+    /// The places from [`Site::user_place`] outwards.
+    pub fn user_places(&self) -> &[Place] {
+        let from = self
+            .places
+            .iter()
+            .position(|p| !p.is_library())
+            .unwrap_or(0);
+        &self.places[from.min(self.places.len())..]
+    }
+}
+
+/// Follows the `.loc`s of a function.
+pub(crate) struct Locations<'a> {
+    files: HashMap<u32, Arc<str>>,
+    strings: DebugStrings<'a>,
+    current: Option<Position>,
+    /// What each position of this function was last said to be inlined at. nvcc writes one `.loc` per level, the outermost
+    /// first, so the latest statement about a position is the one that belongs to the instruction.
+    inlined: HashMap<Position, Inlined<'a>>,
+}
+
+/// File, line, column.
+type Position = (u32, u32, u32);
+
+#[derive(Clone, Copy)]
+struct Inlined<'a> {
+    at: Position,
+    function: Option<(&'a str, u64)>,
+}
+
+/// Deeper chains than this are cut; compilers' inliners stop far earlier.
+const MAX_CHAIN: usize = 64;
+
+impl<'a> Locations<'a> {
+    pub(crate) fn new(module: &Module<'a>, text: &'a str) -> Locations<'a> {
+        let sections = module.items.iter().filter_map(|item| match item {
+            Item::Section { name, span } if name.ends_with("debug_str") => {
+                Some(&text[span.clone()])
+            }
+            _ => None,
+        });
+        Locations {
+            files: module.files.iter().map(|f| (f.index, path(f))).collect(),
+            strings: DebugStrings::new(sections),
+            current: None,
+            inlined: HashMap::new(),
+        }
+    }
+
+    /// A new function begins.
+    pub(crate) fn reset(&mut self) {
+        self.current = None;
+        self.inlined.clear();
+    }
+
+    pub(crate) fn see(&mut self, loc: &Loc<'a>) {
+        let position = (loc.file, loc.line, loc.column);
+        match loc.inlined_at {
+            Some(at) => {
+                self.inlined.insert(
+                    position,
+                    Inlined {
+                        at,
+                        function: loc.function_name,
+                    },
+                );
+            }
+            None if self.inlined.is_empty() => {}
+            None => {
+                self.inlined.remove(&position);
+            }
+        }
+        self.current = Some(position);
+    }
+
+    /// The chain in force, innermost first. Positions without a line (line 0: the compiler's own code) are left out.
+    pub(crate) fn places(&mut self) -> Vec<Place> {
+        let mut places = Vec::new();
+        let Some(mut position) = self.current else {
+            return places;
+        };
+        for _ in 0..MAX_CHAIN {
+            let next = self.inlined.get(&position).copied();
+            let (file, line, column) = position;
+            if let (Some(file), true) = (self.files.get(&file), line > 0) {
+                let function = next
+                    .and_then(|n| n.function)
+                    .and_then(|(label, offset)| self.strings.get(label, offset));
+                places.push(Place {
+                    file: file.clone(),
+                    line,
+                    column,
+                    function,
+                });
+            }
+            match next {
+                Some(next) if next.at != position => position = next.at,
+                _ => break,
+            }
+        }
+        places
+    }
+}
+
+fn path(file: &FileEntry<'_>) -> Arc<str> {
+    match file.directory {
+        Some(directory) if !directory.is_empty() && !file.name.starts_with('/') => {
+            format!("{}/{}", directory.trim_end_matches('/'), file.name).into()
+        }
+        _ => file.name.into(),
+    }
+}
