@@ -209,7 +209,7 @@ pub enum Statement<'a> {
         span: Span,
     },
     /// `.local`, `.shared`, `.param`, `.global`, `.const` variables inside a body.
-    Variable(Variable<'a>),
+    Variable(Box<Variable<'a>>),
     /// `.loc FILE LINE COLUMN[, function_name …, inlined_at FILE LINE COLUMN]`
     Loc(Loc<'a>),
     /// `.pragma "…";`
@@ -348,6 +348,9 @@ pub struct Address<'a> {
     /// The text between the brackets.
     pub text: &'a str,
 }
+
+// A module has a statement for every few dozen bytes of its text: what is rare is boxed.
+const _: () = assert!(size_of::<Statement<'_>>() <= 96 && size_of::<Operand<'_>>() <= 48);
 
 /// A syntax error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

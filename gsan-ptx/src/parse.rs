@@ -10,7 +10,7 @@ mod operand;
 mod statement;
 
 use crate::ast::{FileEntry, Item, Module, ParseError};
-use crate::tokens::{Kind, Tokens};
+use crate::tokens::{Kind, token};
 
 /// Braces, brackets and parentheses may nest this deep. Compilers stay below ten; the limit keeps hostile input from
 /// exhausting the stack here and in everything that walks the tree.
@@ -123,6 +123,8 @@ struct Parser<'a> {
     spans: Vec<(u32, u32)>,
     at: usize,
     files: Vec<FileEntry<'a>>,
+    /// The modifiers of the instruction in progress.
+    words: Vec<&'a str>,
 }
 
 impl<'a> Parser<'a> {
@@ -130,15 +132,18 @@ impl<'a> Parser<'a> {
         if u32::try_from(text.len()).is_err() {
             return Err(ParseError::at(text, 0, "the file is larger than 4 GiB"));
         }
-        let tokens = Tokens::new(text);
-        let mut kinds = Vec::with_capacity(tokens.len() / 2 + 8);
-        let mut spans = Vec::with_capacity(tokens.len() / 2 + 8);
-        for i in 0..tokens.len() {
-            let kind = tokens.kind(i);
+        // The lexer's own arrays would hold the trivia too, which nothing here looks at.
+        let bytes = text.as_bytes();
+        let mut kinds = Vec::with_capacity(text.len() / 8 + 8);
+        let mut spans = Vec::with_capacity(text.len() / 8 + 8);
+        let mut at = 0;
+        while at < bytes.len() {
+            let (kind, end) = token(bytes, at);
             if !kind.is_trivia() {
                 kinds.push(kind);
-                spans.push((tokens.start(i) as u32, tokens.end(i) as u32));
+                spans.push((at as u32, end as u32));
             }
+            at = end;
         }
         Ok(Parser {
             text,
@@ -146,6 +151,7 @@ impl<'a> Parser<'a> {
             spans,
             at: 0,
             files: Vec::new(),
+            words: Vec::new(),
         })
     }
 

@@ -193,8 +193,8 @@ fn line_end(bytes: &[u8], at: usize) -> usize {
         .map_or(bytes.len(), |n| at + n)
 }
 
-/// The token that begins at `at`, and its end.
-fn token(bytes: &[u8], at: usize) -> (Kind, usize) {
+/// The token that begins at `at`, and its end. `at` must lie inside of `bytes`.
+pub(crate) fn token(bytes: &[u8], at: usize) -> (Kind, usize) {
     let b = bytes[at];
     let class = CLASS[b as usize];
     if class & SPACE != 0 {

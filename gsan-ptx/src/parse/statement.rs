@@ -130,10 +130,12 @@ impl<'a> Parser<'a> {
             ".extern" | ".visible" | ".weak" | ".common" if space_of(self.text_at(1)).is_some() => {
                 let linkage = &self.word()[1..];
                 self.bump();
-                self.variables(Some(linkage), start, |v| list.push(Statement::Variable(v)))?;
+                self.variables(Some(linkage), start, |v| {
+                    list.push(Statement::Variable(Box::new(v)))
+                })?;
             }
             word if space_of(word).is_some_and(|s| s != Space::Reg) => {
-                self.variables(None, start, |v| list.push(Statement::Variable(v)))?;
+                self.variables(None, start, |v| list.push(Statement::Variable(Box::new(v))))?;
             }
             _ => {
                 self.bump();
@@ -248,6 +250,21 @@ impl<'a> Parser<'a> {
         })
     }
 
+    /// How many operands the instruction at the cursor has, or a little more: an estimate of what to reserve.
+    fn operand_count(&self) -> usize {
+        let (mut count, mut depth) = (1, 0i32);
+        for kind in self.kinds[self.at..].iter().take(64) {
+            match kind {
+                Kind::LBrace | Kind::LBracket | Kind::LParen => depth += 1,
+                Kind::RBrace | Kind::RBracket | Kind::RParen => depth -= 1,
+                Kind::Comma if depth == 0 => count += 1,
+                Kind::Semicolon => break,
+                _ => {}
+            }
+        }
+        count
+    }
+
     fn instruction(&mut self) -> Result<Instruction<'a>> {
         let start = self.start();
         let mut guard = None;
@@ -259,17 +276,19 @@ impl<'a> Parser<'a> {
             });
         }
         let opcode = self.ident("an instruction")?;
-        // Most instructions have at most four of each; growing a `Vec` from nothing costs more than this guess.
-        let mut modifiers = Vec::with_capacity(4);
+        // Both lists are gathered aside and copied at their exact size: most of a large module's memory is here.
+        self.words.clear();
         while self.peek() == Some(Kind::DotWord)
             && (self.touches_last() || self.word().parse::<f64>().is_err())
         {
-            modifiers.push(&self.word()[1..]);
+            let word = &self.word()[1..];
+            self.words.push(word);
             self.bump();
         }
+        let modifiers = self.words.clone();
         let mut operands = Vec::new();
         if self.peek() != Some(Kind::Semicolon) {
-            operands.reserve(4);
+            operands.reserve_exact(self.operand_count());
             let call = opcode == "call";
             loop {
                 operands.push(self.operand(call, 0)?);
