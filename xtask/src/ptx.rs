@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 
 const TARGET: &str = "nvptx64-nvidia-cuda";
 
-/// `sm_70` is the oldest with PTX's memory model, and any later `.target` may include it. rustc's jump threading
-/// duplicates barriers, which is wrong where threads of one block would then wait at different ones.
-const RUSTFLAGS: &str = "-Ctarget-cpu=sm_70 -Zmir-enable-passes=-JumpThreading";
+/// `sm_70` is the oldest with PTX's memory model, and any later `.target` may include it; PTX 6.3 has `nanosleep`.
+/// rustc's jump threading duplicates barriers, which is wrong where threads of one block would then wait at
+/// different ones.
+const RUSTFLAGS: &str =
+    "-Ctarget-cpu=sm_70 -Ctarget-feature=+ptx63 -Zmir-enable-passes=-JumpThreading";
 
 /// A crate that becomes one PTX file.
 struct Unit {
@@ -189,7 +191,9 @@ fn compile(toolchain: &DeviceToolchain, unit: &Unit, locked: bool) -> Result<Str
     if locked {
         cargo.arg("--locked");
     }
-    process::run(cargo.args(["--", "--emit=asm"]))?;
+    eprintln!("    compiling {}", unit.name);
+    // Captured: rustc warns for each crate that the target feature is unstable.
+    process::capture(cargo.args(["--", "--emit=asm"]))?;
     let stem = format!("{}-", unit.package.replace('-', "_"));
     let newest = files_in(&target.join(TARGET).join("release/deps"), "s")
         .into_iter()
@@ -205,7 +209,7 @@ fn compile(toolchain: &DeviceToolchain, unit: &Unit, locked: bool) -> Result<Str
             target.display()
         ))
     })?;
-    let text = process::read(&file)?;
+    let text = without_crate_hashes(&process::read(&file)?);
     if let Some(line) = text
         .lines()
         .find(|l| l.contains(&*root().to_string_lossy()))
@@ -217,4 +221,67 @@ fn compile(toolchain: &DeviceToolchain, unit: &Unit, locked: bool) -> Result<Str
         )));
     }
     Ok(text)
+}
+
+/// Mangled names hold a hash of each crate that depends on the folder in which it was built. No two crates here share
+/// a name, so the names do without: `_RNvCsagmnAkPFeda_3foo3bar` becomes `_RNvCs_3foo3bar`.
+fn without_crate_hashes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("_R") {
+        let before_is_name = rest[..at].chars().next_back().is_some_and(is_symbol);
+        let (head, tail) = rest.split_at(at);
+        let length = tail.find(|c| !is_symbol(c)).unwrap_or(tail.len());
+        let (symbol, after) = tail.split_at(length);
+        out.push_str(head);
+        if before_is_name {
+            out.push_str(symbol)
+        } else {
+            push_without_hashes(&mut out, symbol)
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+fn is_symbol(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '$'
+}
+
+fn push_without_hashes(out: &mut String, symbol: &str) {
+    let mut rest = symbol;
+    while let Some(at) = rest.find("Cs") {
+        let (head, tail) = rest.split_at(at + 2);
+        let hash = tail
+            .find(|c: char| !c.is_ascii_alphanumeric())
+            .unwrap_or(tail.len());
+        // Base 62, and long: anything else is a part of a name.
+        let is_hash = hash >= 8 && tail[hash..].starts_with('_');
+        out.push_str(head);
+        rest = if is_hash { &tail[hash..] } else { tail };
+    }
+    out.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_crate_hashes;
+
+    #[test]
+    fn crate_hashes_go_and_nothing_else() {
+        let text = "call.uni _RINvNtCsagmnAkPFeda_11gsan_device9reference4readNtCsbdBQHPAmLGS_12gsan_runtime, (%rd1);";
+        let want = "call.uni _RINvNtCs_11gsan_device9reference4readNtCs_12gsan_runtime, (%rd1);";
+        assert_eq!(without_crate_hashes(text), want);
+        for same in [
+            "",
+            "_R",
+            "mov.u32 CsagmnAkPFeda_x, 1;",
+            "x_RCsagmnAkPFeda_y",
+            "_RNv3CsIt_4x",
+            "st [_Rest], Cs;",
+        ] {
+            assert_eq!(without_crate_hashes(same), same);
+        }
+    }
 }
