@@ -1,0 +1,91 @@
+#!/bin/bash
+# Runs every scenario on the GPU and on the simulator and prints one table; exit code 1 if any differs from what it
+# expects. Made by `cargo xtask gpu-bundle`.
+#
+#   ./run.sh [--gpu-only | --sim-only] [--no-bench] [NAME…]      NAME: a part of the scenarios' names
+#
+# Reports (JSON) and messages of each run are left in results/.
+set -uo pipefail
+cd "$(dirname "$0")"
+devices="cuda sim" bench=yes names=()
+for word in "$@"; do
+    case $word in
+        --gpu-only) devices=cuda ;;
+        --sim-only) devices=sim bench=no ;;
+        --no-bench) bench=no ;;
+        *) names+=("$word") ;;
+    esac
+done
+mkdir -p results
+
+# A kernel that hangs is given up after TIME_LIMIT seconds by gsan itself; KILL is for the case that it does not.
+TIME_LIMIT=${TIME_LIMIT:-20}
+KILL=${KILL:-120}
+
+chosen() {
+    [ ${#names[@]} = 0 ] && return 0
+    for name in "${names[@]}"; do [[ $1 == *$name* ]] && return 0; done
+    return 1
+}
+
+# What the scenario file expects, in a word or two.
+expected() {
+    local outcome races
+    outcome=$(sed -n 's/^outcome = "\(.*\)"/\1/p' "$1")
+    races=$(grep -c '^\[\[expect.race\]\]' "$1")
+    if [ "$races" = 0 ]; then races="silent"; else races="race"; fi
+    echo "$races${outcome:+, $outcome}"
+}
+
+# What a report has: the kinds of its races, and the outcome where it is not "completed".
+found() {
+    local kinds outcome
+    [ -s "$1" ] || { echo "no report"; return; }
+    kinds=$(grep -o '"kind": *"[RW]A[RW]"' "$1" | grep -o '[RW]A[RW]' | sort | uniq | paste -sd ' ')
+    outcome=$(grep -o '"outcome": *"[a-z]*"' "$1" | head -1 | sed 's/.*"\([a-z]*\)"$/\1/')
+    [ "$outcome" = completed ] && outcome=""
+    echo "${kinds:-silent}${outcome:+, $outcome}"
+}
+
+# run SCENARIO DEVICE: sets $result (found), $verdict (ok or FAIL) and $seconds.
+run() {
+    local name start code
+    name=results/$(basename "$1" .toml).$2
+    rm -f "$name.json"
+    start=$EPOCHREALTIME
+    timeout -k 5 "$KILL" ./gsan run "$1" --device "$2" --time-limit "$TIME_LIMIT" --format json --out "$name.json" \
+        > "$name.out" 2> "$name.err"
+    code=$?
+    seconds=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
+    result=$(found "$name.json")
+    if [ $code = 0 ]; then verdict=ok; else verdict="FAIL($code)"; fi
+}
+
+echo "date:   $(date -u '+%Y-%m-%d %H:%M UTC')"
+echo "gsan:   $(./gsan --version)"
+echo "GPU:    $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -1 | sed 's/, /, driver /' || true)"
+echo
+printf '%-30s %-16s' scenario expected
+for device in $devices; do printf ' | %-22s %-8s %6s' "$device" "" "s"; done
+echo
+failed=0 total=0
+for scenario in tests/scenarios/*.toml; do
+    chosen "$(basename "$scenario")" || continue
+    printf '%-30s %-16s' "$(basename "$scenario" .toml)" "$(expected "$scenario")"
+    for device in $devices; do
+        run "$scenario" "$device"
+        printf ' | %-22s %-8s %6s' "$result" "$verdict" "$seconds"
+        total=$((total + 1))
+        [ "$verdict" = ok ] || failed=$((failed + 1))
+    done
+    echo
+done
+echo
+echo "$((total - failed)) of $total as expected"
+
+if [ "$bench" = yes ] && [ ${#names[@]} = 0 ] && [ -x ./gpu ]; then
+    echo
+    echo "what detection costs:"
+    timeout -k 5 600 ./gpu || failed=$((failed + 1))
+fi
+[ "$failed" = 0 ]
