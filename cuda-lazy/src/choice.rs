@@ -43,7 +43,9 @@ pub enum Backend {
 #[non_exhaustive]
 pub enum SelectError {
     /// The decision is made and can't be changed: handles of one driver mean nothing to another.
-    #[error("the driver was already chosen by an earlier CUDA call; call cuda_lazy::select before the first one")]
+    #[error(
+        "the driver was already chosen by an earlier CUDA call; call cuda_lazy::select before the first one"
+    )]
     TooLate,
 }
 
@@ -75,9 +77,14 @@ pub fn select(choice: Choice) -> Result<(), SelectError> {
 /// Which driver answers. Makes the decision if no call has done so yet.
 pub fn backend() -> Backend {
     match driver() {
-        Driver::Real(real) => Backend::Real { path: real.path().to_owned(), version: real.version() },
+        Driver::Real(real) => Backend::Real {
+            path: real.path().to_owned(),
+            version: real.version(),
+        },
         Driver::Simulated { .. } => Backend::Simulated,
-        Driver::Unavailable { reason } => Backend::Unavailable { reason: reason.clone() },
+        Driver::Unavailable { reason } => Backend::Unavailable {
+            reason: reason.clone(),
+        },
     }
 }
 
@@ -119,11 +126,15 @@ fn driver() -> &'static Driver {
             Choice::Sim => Driver::Simulated { why: None },
             Choice::Auto => match RealDriver::open() {
                 Ok(real) => Driver::Real(real),
-                Err(error) => Driver::Simulated { why: Some(error.to_string()) },
+                Err(error) => Driver::Simulated {
+                    why: Some(error.to_string()),
+                },
             },
             Choice::Cuda => match RealDriver::open() {
                 Ok(real) => Driver::Real(real),
-                Err(error) => Driver::Unavailable { reason: error.to_string() },
+                Err(error) => Driver::Unavailable {
+                    reason: error.to_string(),
+                },
             },
         }
     })

@@ -105,7 +105,11 @@ pub mod launch_attribute {
 impl CUlaunchAttribute {
     const fn of_int(id: c_uint, value: u32) -> CUlaunchAttribute {
         // Little-endian, like every host that a CUDA driver exists for: the union's first int is the low half.
-        CUlaunchAttribute { id, pad: [0; 4], value: [value as u64, 0, 0, 0, 0, 0, 0, 0] }
+        CUlaunchAttribute {
+            id,
+            pad: [0; 4],
+            value: [value as u64, 0, 0, 0, 0, 0, 0, 0],
+        }
     }
 
     /// A cooperative launch.
@@ -116,7 +120,11 @@ impl CUlaunchAttribute {
     /// Clusters of this shape.
     pub const fn cluster(x: u32, y: u32, z: u32) -> CUlaunchAttribute {
         let value = [x as u64 | (y as u64) << 32, z as u64, 0, 0, 0, 0, 0, 0];
-        CUlaunchAttribute { id: launch_attribute::CLUSTER_DIMENSION, pad: [0; 4], value }
+        CUlaunchAttribute {
+            id: launch_attribute::CLUSTER_DIMENSION,
+            pad: [0; 4],
+            value,
+        }
     }
 
     /// Programmatic dependent launch on the predecessor in the stream.
@@ -320,7 +328,10 @@ mod tests {
 
     #[test]
     fn unknown_codes_become_unknown() {
-        assert_eq!(Status(719).as_cu_result(), CUresult::CUDA_ERROR_LAUNCH_FAILED);
+        assert_eq!(
+            Status(719).as_cu_result(),
+            CUresult::CUDA_ERROR_LAUNCH_FAILED
+        );
         assert_eq!(Status(0).as_cu_result(), CUresult::CUDA_SUCCESS);
         assert_eq!(Status(4711).as_cu_result(), CUresult::CUDA_ERROR_UNKNOWN);
         assert_eq!(Status(912).result(), Err(912));

@@ -16,7 +16,9 @@ pub(crate) enum RealDriverError {
     NotADriver(&'static str),
     #[error("the NVIDIA driver answers {code} to {call}; see nvidia-smi, or use GSAN_DEVICE=sim")]
     Refused { call: &'static str, code: c_int },
-    #[error("the NVIDIA driver has no device; see nvidia-smi and CUDA_VISIBLE_DEVICES, or use GSAN_DEVICE=sim")]
+    #[error(
+        "the NVIDIA driver has no device; see nvidia-smi and CUDA_VISIBLE_DEVICES, or use GSAN_DEVICE=sim"
+    )]
     NoDevice,
 }
 
@@ -34,7 +36,11 @@ impl RealDriver {
         // SAFETY: the library's constructors are the vendor's; a program linked to it would run them likewise.
         let library = unsafe { Library::open(Some(LIBRARY), RTLD_NOW | RTLD_LOCAL) }
             .map_err(RealDriverError::NotInstalled)?;
-        let mut driver = RealDriver { library, path: String::new(), version: 0 };
+        let mut driver = RealDriver {
+            library,
+            path: String::new(),
+            version: 0,
+        };
         driver.path = loaded_path().unwrap_or_else(|| LIBRARY.to_owned());
 
         let init: extern "C" fn(u32) -> c_int = driver.function("cuInit")?;

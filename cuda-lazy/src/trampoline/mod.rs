@@ -29,7 +29,9 @@ use x86_64::{entry, slow};
     target_pointer_width = "64",
     any(target_arch = "x86_64", target_arch = "aarch64")
 )))]
-compile_error!("cuda-lazy has trampolines for 64-bit Linux on x86-64 and aarch64 only; add a file like src/trampoline/x86_64.rs");
+compile_error!(
+    "cuda-lazy has trampolines for 64-bit Linux on x86-64 and aarch64 only; add a file like src/trampoline/x86_64.rs"
+);
 
 /// Where each function's calls go, by its index in the list; null before its first call.
 static TABLE: [AtomicPtr<()>; NAMES.len()] =

@@ -1,0 +1,70 @@
+//! Initialisation, versions, error texts, and functions by name.
+
+use super::api::{Out, Session, Text, driver_api};
+use super::codes::{Answer, Code, describe};
+use super::state::Driver;
+use std::ffi::{c_char, c_int};
+
+/// CUDA 13.0.
+const VERSION: i32 = 13_000;
+
+fn init(session: &mut Session) {
+    let state = session.state();
+    if state.driver.is_none() {
+        let config = state.config.clone().unwrap_or_else(super::default_config);
+        state.driver = Some(Driver::new(config, state.next_handle));
+    }
+}
+
+fn text(code: c_int, out: &Out<*const c_char>, name: bool) -> Answer {
+    out.require()?;
+    match describe(code) {
+        Some((error, text)) => out.set(if name { error } else { text }.as_ptr()),
+        None => {
+            out.set(std::ptr::null())?;
+            Err(Code::INVALID_VALUE)
+        }
+    }
+}
+
+/// The newest form of a function: `cuMemAlloc` is `cuMemAlloc_v2`.
+fn by_plain_name(name: &str) -> Option<*const ()> {
+    // These have a `_v2` that takes other arguments.
+    const AS_NAMED: [&str; 1] = ["cuGetProcAddress"];
+    if AS_NAMED.contains(&name) {
+        return super::symbol(name);
+    }
+    super::symbol(&format!("{name}_v2")).or_else(|| super::symbol(name))
+}
+
+driver_api! {
+    fn cuInit(s, flags: u32) {
+        if flags != 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        init(s);
+        Ok(())
+    }
+    fn cuDriverGetVersion(_s, version: Out<i32>) { version.set(VERSION) }
+    fn cuGetErrorName(_s, code: c_int, name: Out<*const c_char>) { text(code, &name, true) }
+    fn cuGetErrorString(_s, code: c_int, string: Out<*const c_char>) { text(code, &string, false) }
+    fn cuGetProcAddress(_s, name: Text, function: Out<*const ()>, _version: c_int, _flags: u64) {
+        function.require()?;
+        let found = by_plain_name(name.utf8()?);
+        function.set(found.unwrap_or(std::ptr::null()))?;
+        found.map(|_| ()).ok_or(Code::NOT_FOUND)
+    }
+    fn cuGetProcAddress_v2(_s, name: Text, function: Out<*const ()>, version: c_int, _flags: u64, status: Out<c_int>) {
+        function.require()?;
+        let name = name.utf8()?;
+        // From 12.0 on the plain name means this function.
+        let found = if name == "cuGetProcAddress" && version >= 12_000 {
+            super::symbol("cuGetProcAddress_v2")
+        } else {
+            by_plain_name(name)
+        };
+        // 0 found, 1 not found.
+        status.set_if_wanted(found.is_none().into());
+        function.set(found.unwrap_or(std::ptr::null()))
+    }
+}

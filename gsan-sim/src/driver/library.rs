@@ -1,0 +1,154 @@
+//! Context-independent libraries and the linker: both are PTX texts that become modules later.
+
+use super::api::{In, Out, Session, Text, driver_api};
+use super::codes::{Answer, Code};
+use super::module::{self, JitOptions};
+use super::state::{Driver, Handle};
+use std::collections::HashMap;
+
+/// `CU_JIT_INPUT_PTX`.
+const PTX: u32 = 1;
+
+/// A text, and the modules that were made of it.
+pub(super) struct Library {
+    text: String,
+    modules: HashMap<Handle, Handle>,
+    kernels: HashMap<Handle, String>,
+}
+
+/// A linker with at most one input: there is nothing to link.
+#[derive(Default)]
+pub(super) struct Link {
+    /// With a NUL at its end, as the result is read.
+    text: Vec<u8>,
+}
+
+impl Driver {
+    /// The context's modules are gone.
+    pub(super) fn forget_library_modules(&mut self, context: Handle) {
+        for library in self.libraries.values_mut() {
+            library.modules.remove(&context);
+        }
+    }
+
+    fn library(&mut self, library: Handle) -> Answer<&mut Library> {
+        self.libraries.get_mut(&library).ok_or(Code::INVALID_HANDLE)
+    }
+
+    fn link(&mut self, link: Handle) -> Answer<&mut Link> {
+        self.links.get_mut(&link).ok_or(Code::INVALID_HANDLE)
+    }
+}
+
+/// The library's module in the current context.
+fn module_of(session: &mut Session, library: Handle) -> Answer<Handle> {
+    let (driver, context) = session.healthy()?;
+    let known = driver.library(library)?;
+    if let Some(&module) = known.modules.get(&context) {
+        return Ok(module);
+    }
+    let text = known.text.clone();
+    let module = module::load_ptx(session, &text, &JitOptions::none())?;
+    session
+        .driver()?
+        .library(library)?
+        .modules
+        .insert(context, module);
+    Ok(module)
+}
+
+fn add_input(session: &mut Session, link: Handle, kind: u32, mut text: Vec<u8>) -> Answer {
+    let link = session.driver()?.link(link)?;
+    if kind != PTX || !link.text.is_empty() {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    if text.last() != Some(&0) {
+        text.push(0);
+    }
+    link.text = text;
+    Ok(())
+}
+
+driver_api! {
+    fn cuLibraryLoadData(
+        s, library: Out<Handle>, code: Text, options: In<u32>, values: u64, count: u32,
+        _library_options: u64, _library_values: u64, _library_count: u32
+    ) {
+        library.require()?;
+        JitOptions::new(count, options, values)?;
+        let text = code.get()?.to_str().map_err(|_| Code::INVALID_IMAGE)?.to_owned();
+        let driver = s.driver()?;
+        let handle = driver.new_handle();
+        driver.libraries.insert(handle, Library { text, modules: HashMap::new(), kernels: HashMap::new() });
+        library.set(handle)
+    }
+    fn cuLibraryUnload(s, library: Handle) {
+        let modules: Vec<(Handle, Handle)> = s.driver()?.library(library)?.modules.drain().collect();
+        for (context, module) in modules {
+            let _ = s.wait_for_all(context);
+            s.driver()?.unload(module);
+        }
+        s.driver()?.libraries.remove(&library);
+        Ok(())
+    }
+    fn cuLibraryGetKernel(s, kernel: Out<Handle>, library: Handle, name: Text) {
+        kernel.require()?;
+        let name = name.utf8()?;
+        let module = module_of(s, library)?;
+        let driver = s.driver()?;
+        driver.find_function(module, name)?;
+        let known = driver.library(library)?.kernels.iter().find(|(_, known)| *known == name).map(|(&handle, _)| handle);
+        let handle = known.unwrap_or_else(|| driver.new_handle());
+        driver.library(library)?.kernels.insert(handle, name.to_owned());
+        kernel.set(handle)
+    }
+    fn cuLibraryGetModule(s, module: Out<Handle>, library: Handle) {
+        module.require()?;
+        module.set(module_of(s, library)?)
+    }
+    fn cuLibraryGetGlobal(s, address: Out<u64>, bytes: Out<usize>, library: Handle, name: Text) {
+        let module = module_of(s, library)?;
+        module::global(s, &address, &bytes, module, &name)
+    }
+    fn cuKernelGetFunction(s, function: Out<Handle>, kernel: Handle) {
+        function.require()?;
+        let found = s.driver()?.libraries.iter().find_map(|(&library, what)| {
+            what.kernels.get(&kernel).map(|name| (library, name.clone()))
+        });
+        let (library, name) = found.ok_or(Code::INVALID_HANDLE)?;
+        let module = module_of(s, library)?;
+        function.set(s.driver()?.find_function(module, &name)?)
+    }
+
+    fn cuLinkCreate_v2(s, count: u32, options: In<u32>, values: u64, link: Out<Handle>) {
+        link.require()?;
+        JitOptions::new(count, options, values)?;
+        let (driver, _) = s.healthy()?;
+        let handle = driver.new_handle();
+        driver.links.insert(handle, Link::default());
+        link.set(handle)
+    }
+    fn cuLinkAddData_v2(
+        s, link: Handle, kind: u32, data: In<u8>, len: usize, _name: Text, _count: u32, _options: In<u32>, _values: u64
+    ) {
+        let text = (0..len).map(|index| data.at(index)).collect::<Answer<Vec<u8>>>()?;
+        add_input(s, link, kind, text)
+    }
+    fn cuLinkAddFile_v2(s, link: Handle, kind: u32, path: Text, _count: u32, _options: In<u32>, _values: u64) {
+        let text = std::fs::read(path.utf8()?).map_err(|_| Code::FILE_NOT_FOUND)?;
+        add_input(s, link, kind, text)
+    }
+    fn cuLinkComplete(s, link: Handle, image: Out<*const u8>, len: Out<usize>) {
+        image.require()?;
+        let link = s.driver()?.link(link)?;
+        if link.text.is_empty() {
+            return Err(Code::INVALID_IMAGE);
+        }
+        len.set_if_wanted(link.text.len());
+        // Stays until the linker is destroyed, and nothing is added after this: there is one input.
+        image.set(link.text.as_ptr())
+    }
+    fn cuLinkDestroy(s, link: Handle) {
+        s.driver()?.links.remove(&link).map(|_| ()).ok_or(Code::INVALID_HANDLE)
+    }
+}

@@ -1,0 +1,586 @@
+//! Work that streams hold, and the engine that runs it.
+//!
+//! Each operation names those that it comes after; together they are a graph, and a stream is nothing but its last
+//! operation. Nothing runs until the host waits, queries or reads. Then, step by step, the seeded generator picks between
+//! starting one of the operations that are ready and letting the machine run a slice of the kernels that have started.
+
+use super::Diagnosis;
+use super::api::Session;
+use super::codes::{Answer, Code};
+use super::copy;
+use super::state::{Driver, Handle, PER_THREAD_STREAM, Stream};
+use super::{event, memory};
+use crate::machine::{GridId, LaunchDesc, LaunchError, MemoryFault, RunEvent, Stop};
+use rand_core::RngCore;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{c_int, c_void};
+use std::io::Write;
+
+/// An operation's number; they count up in the order of issue.
+pub(super) type OpId = u64;
+
+/// A function of the host's that a stream calls.
+#[derive(Clone, Copy)]
+pub(super) enum HostFunction {
+    /// `cuLaunchHostFunc`.
+    Plain(extern "C" fn(*mut c_void)),
+    /// `cuStreamAddCallback`: also told the stream and how it fares.
+    Callback(extern "C" fn(*mut c_void, c_int, *mut c_void), Handle),
+}
+
+/// What an operation does.
+pub(super) enum Work {
+    Launch(LaunchDesc),
+    Copy(copy::Copy),
+    /// Writes bytes that were taken from pageable host memory when the call was made.
+    Write {
+        to: u64,
+        bytes: Vec<u8>,
+    },
+    Fill(copy::Fill),
+    Record {
+        event: Handle,
+    },
+    /// Nothing: a stream waits for an event, or joins others.
+    Join,
+    /// Stream-ordered free.
+    Free {
+        address: u64,
+    },
+    Host {
+        function: HostFunction,
+        data: usize,
+    },
+    /// Waits until a word of memory compares.
+    WaitValue(copy::WaitValue),
+}
+
+struct Op {
+    context: Handle,
+    work: Work,
+    /// Operations before it that are not done.
+    waits_for: usize,
+    /// Operations that wait for it.
+    dependents: Vec<OpId>,
+}
+
+/// All operations that are not done.
+#[derive(Default)]
+pub(super) struct Queue {
+    ops: BTreeMap<OpId, Op>,
+    /// Those that wait for nothing and have not started.
+    ready: Vec<OpId>,
+    /// Kernels that have started.
+    grids: HashMap<GridId, OpId>,
+    /// How many operations each context has.
+    pending: HashMap<Handle, usize>,
+    /// Host functions that run right now, in some thread.
+    host_functions: usize,
+    last: OpId,
+}
+
+impl Queue {
+    /// Whether an operation has come to its end (or was thrown away).
+    pub(super) fn is_done(&self, op: OpId) -> bool {
+        !self.ops.contains_key(&op)
+    }
+
+    fn is_context_idle(&self, context: Handle) -> bool {
+        !self.pending.contains_key(&context)
+    }
+
+    fn context_of(&self, op: OpId) -> Option<Handle> {
+        self.ops.get(&op).map(|op| op.context)
+    }
+
+    fn submit(
+        &mut self,
+        context: Handle,
+        work: Work,
+        after: impl IntoIterator<Item = OpId>,
+    ) -> OpId {
+        self.last += 1;
+        let id = self.last;
+        let mut waits_for = 0;
+        for before in after {
+            if let Some(op) = self.ops.get_mut(&before) {
+                // The same operation may be named twice, as the stream's last and as an event's: it counts twice.
+                op.dependents.push(id);
+                waits_for += 1;
+            }
+        }
+        self.ops.insert(
+            id,
+            Op {
+                context,
+                work,
+                waits_for,
+                dependents: Vec::new(),
+            },
+        );
+        *self.pending.entry(context).or_insert(0) += 1;
+        if waits_for == 0 {
+            self.ready.push(id);
+        }
+        id
+    }
+
+    fn complete(&mut self, id: OpId) {
+        let Some(op) = self.ops.remove(&id) else {
+            return;
+        };
+        if let Entry::Occupied(mut pending) = self.pending.entry(op.context) {
+            *pending.get_mut() -= 1;
+            if *pending.get() == 0 {
+                pending.remove();
+            }
+        }
+        for next in op.dependents {
+            if let Some(op) = self.ops.get_mut(&next) {
+                op.waits_for -= 1;
+                if op.waits_for == 0 {
+                    self.ready.push(next);
+                }
+            }
+        }
+    }
+
+    /// Throws away what a context has not done yet. What other contexts have waiting for it goes on.
+    fn discard(&mut self, context: Handle) {
+        let gone: Vec<OpId> = self
+            .ops
+            .iter()
+            .filter(|(_, op)| op.context == context)
+            .map(|(&id, _)| id)
+            .collect();
+        for id in gone {
+            self.complete(id);
+        }
+        // Operations of the context may have become ready while others were thrown away.
+        let ops = &self.ops;
+        self.ready.retain(|id| ops.contains_key(id));
+        self.grids.retain(|_, id| ops.contains_key(id));
+    }
+}
+
+/// What a step of the engine came to.
+enum Step {
+    /// Something has happened; the machine ran at most so many instructions.
+    Ran(u64),
+    /// A host function is due. It must run without the lock.
+    Host(OpId, HostFunction, usize, c_int),
+    /// A host function that runs in another thread has to return first.
+    Elsewhere,
+    /// Nothing is left that could run.
+    Nothing,
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waited {
+    /// What was waited for is done.
+    Done,
+    /// The steps that were granted are used up.
+    NotYet,
+    /// Nothing can run, and it is not done.
+    Stuck,
+}
+
+impl Driver {
+    /// The stream that a handle means in a context; none for the legacy default stream.
+    pub(super) fn stream(&mut self, context: Handle, stream: Handle) -> Answer<Option<Handle>> {
+        match stream {
+            0 | super::state::LEGACY_STREAM => Ok(None),
+            PER_THREAD_STREAM => {
+                let thread = std::thread::current().id();
+                if let Some(&stream) = self.context(context)?.per_thread.get(&thread) {
+                    return Ok(Some(stream));
+                }
+                let stream = self.new_handle();
+                self.streams.insert(
+                    stream,
+                    Stream {
+                        context,
+                        flags: 0,
+                        priority: 0,
+                        last: None,
+                    },
+                );
+                self.context_mut(context)?.per_thread.insert(thread, stream);
+                Ok(Some(stream))
+            }
+            stream if self.streams.contains_key(&stream) => Ok(Some(stream)),
+            _ => Err(Code::INVALID_HANDLE),
+        }
+    }
+
+    /// Puts work at the end of a stream; `after` are operations that it waits for besides.
+    pub(super) fn submit(
+        &mut self,
+        context: Handle,
+        stream: Handle,
+        work: Work,
+        after: &[OpId],
+    ) -> Answer<OpId> {
+        let stream = self.stream(context, stream)?;
+        // The stream says whose work it is: it may be used while another context is current.
+        let context = match stream {
+            Some(stream) => {
+                self.streams
+                    .get(&stream)
+                    .ok_or(Code::INVALID_HANDLE)?
+                    .context
+            }
+            None => context,
+        };
+        self.health(context)?;
+        let mut before = after.to_vec();
+        match stream {
+            Some(handle) => {
+                let stream = self.streams.get(&handle).ok_or(Code::INVALID_HANDLE)?;
+                before.extend(stream.last);
+                if stream.is_blocking() {
+                    before.extend(self.context(context)?.legacy_last);
+                }
+            }
+            None => {
+                let queue = &self.queue;
+                let blocking = self
+                    .streams
+                    .values()
+                    .filter(|s| s.context == context && s.is_blocking());
+                before.extend(
+                    blocking
+                        .filter_map(|s| s.last)
+                        .filter(|&op| !queue.is_done(op)),
+                );
+                let context = self.context_mut(context)?;
+                before.append(&mut context.orphans);
+                before.extend(context.legacy_last);
+            }
+        }
+        let op = self.queue.submit(context, work, before);
+        match stream {
+            Some(stream) => {
+                if let Some(stream) = self.streams.get_mut(&stream) {
+                    stream.last = Some(op);
+                }
+            }
+            None => self.context_mut(context)?.legacy_last = Some(op),
+        }
+        Ok(op)
+    }
+
+    /// The operations that a stream's completion means.
+    pub(super) fn tail(&mut self, context: Handle, stream: Handle) -> Answer<Vec<OpId>> {
+        Ok(match self.stream(context, stream)? {
+            Some(stream) => self
+                .streams
+                .get(&stream)
+                .and_then(|s| s.last)
+                .into_iter()
+                .collect(),
+            // Waiting for the legacy stream waits for what it would have waited for.
+            None => {
+                let blocking = self
+                    .streams
+                    .values()
+                    .filter(|s| s.context == context && s.is_blocking());
+                let mut ops: Vec<OpId> = blocking.filter_map(|s| s.last).collect();
+                let context = self.context(context)?;
+                ops.extend(&context.orphans);
+                ops.extend(context.legacy_last);
+                ops
+            }
+        })
+    }
+
+    /// Simulated nanoseconds: one per warp instruction.
+    pub(super) fn now(&self) -> u64 {
+        self.machine.steps()
+    }
+
+    /// Throws away a context's work.
+    pub(super) fn discard(&mut self, context: Handle) {
+        self.queue.discard(context);
+    }
+
+    fn step(&mut self, most: u64) -> Step {
+        let start_one = match (self.queue.ready.is_empty(), self.queue.grids.is_empty()) {
+            (true, true) if self.queue.host_functions > 0 => return Step::Elsewhere,
+            (true, true) => return Step::Nothing,
+            (true, false) => false,
+            (false, true) => true,
+            (false, false) => self.rng.next_u32() & 1 == 0,
+        };
+        if start_one {
+            self.start_one(most)
+        } else {
+            self.run_slice(most)
+        }
+    }
+
+    fn run_slice(&mut self, most: u64) -> Step {
+        // Long slices are cheap, short ones move the starts of later operations into the middle of kernels: all lengths
+        // from 16 to 64 Ki instructions are as likely.
+        let slice = if self.queue.ready.is_empty() {
+            1 << 20
+        } else {
+            16u64 << (self.rng.next_u32() % 13)
+        };
+        let slice = slice.min(most.max(1));
+        let before = self.machine.steps();
+        match self.machine.run(slice) {
+            RunEvent::Completed(grid) => {
+                if let Some(op) = self.queue.grids.remove(&grid) {
+                    self.queue.complete(op);
+                }
+            }
+            RunEvent::Yield => {}
+            RunEvent::Idle => {
+                // Nothing runs any more, so every kernel is done.
+                for (_, op) in std::mem::take(&mut self.queue.grids) {
+                    self.queue.complete(op);
+                }
+            }
+            RunEvent::Stopped(stop) => self.stopped(&stop),
+        }
+        self.flush_output();
+        Step::Ran(self.machine.steps().saturating_sub(before).max(1))
+    }
+
+    /// Takes one of the operations that are ready.
+    fn start_one(&mut self, most: u64) -> Step {
+        let pick = self.rng.next_u32() as usize % self.queue.ready.len();
+        let id = self.queue.ready.swap_remove(pick);
+        let Some(op) = self.queue.ops.get_mut(&id) else {
+            return Step::Ran(1);
+        };
+        let context = op.context;
+        let work = std::mem::replace(&mut op.work, Work::Join);
+        let done = match work {
+            Work::Launch(launch) => match self.machine.launch(launch) {
+                Ok(grid) => {
+                    self.queue.grids.insert(grid, id);
+                    return Step::Ran(1);
+                }
+                Err(error) => {
+                    self.fail(
+                        context,
+                        launch_code(&error),
+                        Diagnosis::error(error.to_string()),
+                    );
+                    return Step::Ran(1);
+                }
+            },
+            Work::Host { function, data } => {
+                let status = self.health(context).err().map_or(0, |code| code.0);
+                self.queue.host_functions += 1;
+                return Step::Host(id, function, data, status);
+            }
+            Work::WaitValue(wait) => match copy::compares(self.machine.memory(), &wait) {
+                Ok(true) => Ok(()),
+                Ok(false) => return self.wait_more(id, wait, most),
+                Err(fault) => Err(fault),
+            },
+            Work::Copy(what) => copy::run(self.machine.memory_mut(), &what),
+            Work::Write { to, bytes } => self.machine.memory_mut().write(to, &bytes),
+            Work::Fill(fill) => copy::fill(self.machine.memory_mut(), &fill),
+            Work::Record { event } => {
+                event::recorded(self, event, id);
+                Ok(())
+            }
+            Work::Free { address } => {
+                memory::free_now(self, address);
+                Ok(())
+            }
+            Work::Join => Ok(()),
+        };
+        match done {
+            Ok(()) => self.queue.complete(id),
+            Err(fault) => self.copy_failed(context, fault),
+        }
+        Step::Ran(1)
+    }
+
+    /// Puts a wait that does not hold yet back, behind whatever else can run.
+    fn wait_more(&mut self, id: OpId, wait: copy::WaitValue, most: u64) -> Step {
+        if let Some(op) = self.queue.ops.get_mut(&id) {
+            op.work = Work::WaitValue(wait);
+        }
+        self.queue.ready.push(id);
+        if !self.queue.grids.is_empty() {
+            return self.run_slice(most);
+        }
+        let memory = self.machine.memory();
+        let hopeless = self.queue.ready.iter().filter_map(|id| self.queue.ops.get(id)).all(|op| {
+            matches!(&op.work, Work::WaitValue(wait) if matches!(copy::compares(memory, wait), Ok(false)))
+        });
+        match (hopeless, self.queue.host_functions) {
+            (true, 0) => Step::Nothing,
+            (true, _) => Step::Elsewhere,
+            (false, _) => Step::Ran(1),
+        }
+    }
+
+    fn copy_failed(&mut self, context: Handle, fault: MemoryFault) {
+        let message =
+            format!("a copy or fill in a stream touched freed or unmapped memory: {fault}");
+        self.fail(context, Code::ILLEGAL_ADDRESS, Diagnosis::fault(message));
+    }
+
+    /// The machine has ended all kernels: every context that had one running is lost.
+    fn stopped(&mut self, stop: &Stop) {
+        let code = super::diagnosis::code_of(stop);
+        self.fail_all(Vec::new(), code, Diagnosis::of_stop(stop));
+    }
+
+    /// From now on the context answers `code`.
+    fn fail(&mut self, context: Handle, code: Code, diagnosis: Diagnosis) {
+        if self
+            .queue
+            .grids
+            .values()
+            .any(|&op| self.queue.context_of(op) == Some(context))
+        {
+            // Kernels of it that still run must not go on once their operations are gone. The machine can only end all
+            // of them, so the contexts of the others share this one's fate: better an error than a kernel cut short.
+            self.machine.abort();
+            self.fail_all(vec![context], code, diagnosis);
+        } else {
+            self.give_up(context, code);
+            self.diagnosis = Some(diagnosis);
+        }
+    }
+
+    /// Gives up the contexts of all kernels that were running, and these.
+    fn fail_all(&mut self, mut contexts: Vec<Handle>, code: Code, diagnosis: Diagnosis) {
+        for op in std::mem::take(&mut self.queue.grids).into_values() {
+            contexts.extend(self.queue.context_of(op));
+        }
+        for context in contexts {
+            self.give_up(context, code);
+        }
+        self.diagnosis = Some(diagnosis);
+    }
+
+    fn give_up(&mut self, context: Handle, code: Code) {
+        self.queue.discard(context);
+        if let Some(context) = self.contexts.get_mut(&context) {
+            context.error.get_or_insert(code);
+        }
+    }
+
+    /// What kernels have printed goes to standard output.
+    fn flush_output(&mut self) {
+        let output = self.machine.take_output();
+        if !output.is_empty() {
+            // There is nobody to tell that standard output is closed.
+            let _ = std::io::stdout().write_all(&output);
+        }
+    }
+}
+
+fn launch_code(error: &LaunchError) -> Code {
+    match error {
+        LaunchError::NoSuchFunction => Code::INVALID_HANDLE,
+        LaunchError::OutOfResources(_) => Code::LAUNCH_OUT_OF_RESOURCES,
+        LaunchError::CooperativeTooLarge { .. } => Code::COOPERATIVE_LAUNCH_TOO_LARGE,
+        LaunchError::OutOfMemory => Code::OUT_OF_MEMORY,
+        _ => Code::INVALID_VALUE,
+    }
+}
+
+impl Session {
+    /// Runs pending work of all streams until `done` says so, at most `most` instructions.
+    fn drive(&mut self, most: u64, done: impl Fn(&Driver) -> bool) -> Answer<Waited> {
+        let generation = self.state().generation;
+        let mut left = most;
+        loop {
+            let state = self.state();
+            if state.generation != generation {
+                return Err(Code::CONTEXT_IS_DESTROYED);
+            }
+            let driver = state.driver.as_mut().ok_or(Code::DEINITIALIZED)?;
+            if done(driver) {
+                return Ok(Waited::Done);
+            }
+            if left == 0 {
+                return Ok(Waited::NotYet);
+            }
+            let step = driver.step(left);
+            if let Some(diagnosis) = driver.diagnosis.take() {
+                state.diagnosis = Some(diagnosis);
+            }
+            match step {
+                Step::Ran(steps) => left = left.saturating_sub(steps),
+                Step::Host(op, function, data, status) => {
+                    self.call_host(generation, op, function, data, status)
+                }
+                Step::Elsewhere => self.wait_for_host_function(),
+                Step::Nothing => return Ok(Waited::Stuck),
+            }
+        }
+    }
+
+    fn call_host(
+        &mut self,
+        generation: u64,
+        op: OpId,
+        function: HostFunction,
+        data: usize,
+        status: c_int,
+    ) {
+        self.unlocked(|| match function {
+            HostFunction::Plain(function) => function(data as *mut c_void),
+            HostFunction::Callback(function, stream) => {
+                function(stream as *mut c_void, status, data as *mut c_void);
+            }
+        });
+        let state = self.state();
+        if state.generation == generation
+            && let Some(driver) = &mut state.driver
+        {
+            driver.queue.host_functions = driver.queue.host_functions.saturating_sub(1);
+            driver.queue.complete(op);
+        }
+    }
+
+    /// Waits for operations, then says how the context fares.
+    pub(super) fn wait(&mut self, context: Handle, ops: &[OpId]) -> Answer {
+        self.wait_until(context, |driver| {
+            ops.iter().all(|&op| driver.queue.is_done(op))
+        })
+    }
+
+    /// Waits for everything that a context has queued.
+    pub(super) fn wait_for_all(&mut self, context: Handle) -> Answer {
+        self.wait_until(context, |driver| driver.queue.is_context_idle(context))
+    }
+
+    fn wait_until(&mut self, context: Handle, done: impl Fn(&Driver) -> bool) -> Answer {
+        self.driver()?.machine.reset_budget();
+        let waited = self.drive(u64::MAX, done)?;
+        let state = self.state();
+        let driver = state.driver.as_mut().ok_or(Code::DEINITIALIZED)?;
+        if waited == Waited::Stuck {
+            let message = "streams wait for memory values that nothing is left to write".to_owned();
+            driver.fail(context, Code::LAUNCH_TIMEOUT, Diagnosis::deadlock(message));
+            state.diagnosis = driver.diagnosis.take();
+        }
+        driver.health(context)
+    }
+
+    /// What a query does: some work, then whether the operations are done.
+    pub(super) fn poll(&mut self, context: Handle, ops: &[OpId]) -> Answer<bool> {
+        /// Instructions that a query pays for: enough to make progress, few enough that polling is seen to poll.
+        const PER_QUERY: u64 = 20_000;
+        self.drive(PER_QUERY, |driver| {
+            ops.iter().all(|&op| driver.queue.is_done(op))
+        })?;
+        let driver = self.driver()?;
+        driver.health(context)?;
+        Ok(ops.iter().all(|&op| driver.queue.is_done(op)))
+    }
+}
