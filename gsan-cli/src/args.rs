@@ -7,7 +7,12 @@ use std::str::FromStr;
 
 /// Finds data races in GPU global memory.
 #[derive(Debug, Parser)]
-#[command(name = "gsan", version, max_term_width = 110, arg_required_else_help = true)]
+#[command(
+    name = "gsan",
+    version,
+    max_term_width = 110,
+    arg_required_else_help = true
+)]
 #[command(after_help = "\
 Examples:
   gsan demo                                     bundled racy kernels and their repaired twins
@@ -96,7 +101,12 @@ pub struct RunArgs {
     #[arg(long, value_name = "X[,Y[,Z]]", help_heading = "One kernel")]
     pub block: Option<Dims>,
     /// A kernel argument (see below); once per parameter, in order.
-    #[arg(long = "arg", value_name = "SPEC", allow_hyphen_values = true, help_heading = "One kernel")]
+    #[arg(
+        long = "arg",
+        value_name = "SPEC",
+        allow_hyphen_values = true,
+        help_heading = "One kernel"
+    )]
     pub args: Vec<ArgSpec>,
     /// Dynamic shared memory, bytes.
     #[arg(long, value_name = "BYTES", help_heading = "One kernel")]
@@ -159,7 +169,7 @@ Examples:
   gsan run k.ptx … --format json --out r.json; gsan report r.json
   gsan report r.json --format sarif --out r.sarif
 
-Exit code: that of the run which wrote the report: 0 no race, 1 a race, 3 the run failed; 2 if FILE is not a report.")]
+Exit code: 0, whatever the report says; 2 if FILE is not a report.")]
 pub struct ReportArgs {
     /// A report that `--format json` wrote.
     #[arg(value_name = "FILE.json")]
@@ -244,7 +254,11 @@ mod tests {
         for sub in Cli::command().get_subcommands_mut() {
             let help = sub.render_long_help().to_string();
             assert!(help.contains("Example"), "{}", sub.get_name());
-            assert!(help.contains(&format!("gsan {}", sub.get_name())), "{}", sub.get_name());
+            assert!(
+                help.contains(&format!("gsan {}", sub.get_name())),
+                "{}",
+                sub.get_name()
+            );
         }
     }
 
@@ -254,7 +268,15 @@ mod tests {
         assert_eq!("sim".parse(), Ok(DeviceChoice::Sim));
         assert_eq!("cuda".parse(), Ok(DeviceChoice::Cuda(0)));
         assert_eq!("cuda:3".parse(), Ok(DeviceChoice::Cuda(3)));
-        for bad in ["", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:+1", "cuda:99999999999"] {
+        for bad in [
+            "",
+            "gpu",
+            "cuda:",
+            "cuda:x",
+            "cuda:-1",
+            "cuda:+1",
+            "cuda:99999999999",
+        ] {
             assert!(bad.parse::<DeviceChoice>().is_err(), "{bad}");
         }
     }

@@ -53,7 +53,10 @@ impl ElementType {
         };
         macro_rules! int {
             ($t:ty) => {
-                <$t>::try_from(integer.ok_or_else(misfit)?).map_err(|_| misfit())?.to_le_bytes().to_vec()
+                <$t>::try_from(integer.ok_or_else(misfit)?)
+                    .map_err(|_| misfit())?
+                    .to_le_bytes()
+                    .to_vec()
             };
         }
         Ok(match self {
@@ -77,7 +80,9 @@ impl ElementType {
         wide[..n].copy_from_slice(&bytes[..n]);
         let bits = u64::from_le_bytes(wide);
         match self {
-            ElementType::U8 | ElementType::U16 | ElementType::U32 | ElementType::U64 => Number::Int(i128::from(bits)),
+            ElementType::U8 | ElementType::U16 | ElementType::U32 | ElementType::U64 => {
+                Number::Int(i128::from(bits))
+            }
             ElementType::I8 => Number::Int(i128::from(bits as i8)),
             ElementType::I16 => Number::Int(i128::from(bits as i16)),
             ElementType::I32 => Number::Int(i128::from(bits as i32)),
@@ -98,7 +103,10 @@ impl ElementType {
 
 impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = ElementType::ALL.iter().find(|(_, t)| t == self).map_or("?", |(n, _)| n);
+        let name = ElementType::ALL
+            .iter()
+            .find(|(_, t)| t == self)
+            .map_or("?", |(n, _)| n);
         f.write_str(name)
     }
 }
@@ -107,9 +115,15 @@ impl FromStr for ElementType {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, String> {
-        ElementType::ALL.iter().find(|(n, _)| *n == s).map(|(_, t)| *t).ok_or_else(|| {
-            format!("`{s}` is not an element type; there are u8 u16 u32 u64 i8 i16 i32 i64 f32 f64")
-        })
+        ElementType::ALL
+            .iter()
+            .find(|(n, _)| *n == s)
+            .map(|(_, t)| *t)
+            .ok_or_else(|| {
+                format!(
+                    "`{s}` is not an element type; there are u8 u16 u32 u64 i8 i16 i32 i64 f32 f64"
+                )
+            })
     }
 }
 
@@ -176,7 +190,10 @@ impl FromStr for Number {
         {
             return Ok(Number::Int(if negative { -value } else { value }));
         }
-        plain.parse::<f64>().map(Number::Float).map_err(|_| format!("`{s}` is not a number"))
+        plain
+            .parse::<f64>()
+            .map(Number::Float)
+            .map_err(|_| format!("`{s}` is not a number"))
     }
 }
 
@@ -240,7 +257,9 @@ impl Init {
             Init::Zero | Init::File(_) => bytes.fill(0),
             Init::Fill(n) => {
                 let one = ty.encode(*n).unwrap_or_else(|_| vec![0; size]);
-                bytes.chunks_exact_mut(size).for_each(|c| c.copy_from_slice(&one));
+                bytes
+                    .chunks_exact_mut(size)
+                    .for_each(|c| c.copy_from_slice(&one));
             }
             Init::Iota => {
                 for (i, chunk) in (first..).zip(bytes.chunks_exact_mut(size)) {
@@ -256,10 +275,14 @@ impl Init {
                     let bits = mix(seed.wrapping_add(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
                     match ty {
                         ElementType::F32 => {
-                            chunk.copy_from_slice(&((bits >> 40) as f32 / (1u32 << 24) as f32).to_le_bytes());
+                            chunk.copy_from_slice(
+                                &((bits >> 40) as f32 / (1u32 << 24) as f32).to_le_bytes(),
+                            );
                         }
                         ElementType::F64 => {
-                            chunk.copy_from_slice(&((bits >> 11) as f64 / (1u64 << 53) as f64).to_le_bytes());
+                            chunk.copy_from_slice(
+                                &((bits >> 11) as f64 / (1u64 << 53) as f64).to_le_bytes(),
+                            );
                         }
                         _ => chunk.copy_from_slice(&bits.to_le_bytes()[..size]),
                     }
@@ -283,9 +306,16 @@ mod tests {
 
     #[test]
     fn numbers_in_every_notation() {
-        for (text, value) in
-            [("5", 5), ("-1", -1), ("+7", 7), ("0x10", 16), ("-0x10", -16), ("1_000", 1000), ("0b101", 5), ("0o17", 15)]
-        {
+        for (text, value) in [
+            ("5", 5),
+            ("-1", -1),
+            ("+7", 7),
+            ("0x10", 16),
+            ("-0x10", -16),
+            ("1_000", 1000),
+            ("0b101", 5),
+            ("0o17", 15),
+        ] {
             assert_eq!(text.parse(), Ok(Number::Int(value)), "{text}");
         }
         assert_eq!("1.5".parse(), Ok(Number::Float(1.5)));
@@ -324,14 +354,22 @@ mod tests {
         assert!(ElementType::U8.encode(Number::Int(256)).is_err());
         assert!(ElementType::U32.encode(Number::Int(-1)).is_err());
         assert!(ElementType::I8.encode(Number::Int(-129)).is_err());
-        assert_eq!(ElementType::U32.encode(Number::Float(1.5)), Err("1.5 does not fit a u32".into()));
+        assert_eq!(
+            ElementType::U32.encode(Number::Float(1.5)),
+            Err("1.5 does not fit a u32".into())
+        );
         assert!(ElementType::F32.encode(Number::Float(0.1)).is_ok());
     }
 
     #[test]
     fn pieces_of_a_buffer_are_the_buffer() {
         for (_, ty) in ElementType::ALL {
-            for init in [Init::Zero, Init::Iota, Init::Fill(Number::Int(7)), Init::Rand(3)] {
+            for init in [
+                Init::Zero,
+                Init::Iota,
+                Init::Fill(Number::Int(7)),
+                Init::Rand(3),
+            ] {
                 let mut whole = vec![0xaa; 100 * ty.size()];
                 init.write(ty, 0, &mut whole);
                 let mut parts = vec![0xbb; 100 * ty.size()];
@@ -347,7 +385,10 @@ mod tests {
     fn random_floats_lie_in_the_unit_interval_and_differ() {
         let mut bytes = vec![0; 4000];
         Init::Rand(1).write(ElementType::F32, 0, &mut bytes);
-        let values: Vec<f64> = bytes.chunks_exact(4).map(|c| ElementType::F32.decode(c).as_f64()).collect();
+        let values: Vec<f64> = bytes
+            .chunks_exact(4)
+            .map(|c| ElementType::F32.decode(c).as_f64())
+            .collect();
         assert!(values.iter().all(|v| (0.0..1.0).contains(v)));
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         assert!((0.4..0.6).contains(&mean), "{mean}");
@@ -357,9 +398,14 @@ mod tests {
     fn initial_contents_are_parsed() {
         assert_eq!("zero".parse(), Ok(Init::Zero));
         assert_eq!("fill:-3".parse(), Ok(Init::Fill(Number::Int(-3))));
-        assert_eq!("rand:18446744073709551615".parse(), Ok(Init::Rand(u64::MAX)));
+        assert_eq!(
+            "rand:18446744073709551615".parse(),
+            Ok(Init::Rand(u64::MAX))
+        );
         assert_eq!("@a/b.bin".parse(), Ok(Init::File("a/b.bin".into())));
-        for bad in ["", "fill", "fill:", "rand:", "rand:-1", "rand:1.5", "@", "ones"] {
+        for bad in [
+            "", "fill", "fill:", "rand:", "rand:-1", "rand:1.5", "@", "ones",
+        ] {
             assert!(bad.parse::<Init>().is_err(), "{bad}");
         }
     }
@@ -367,7 +413,10 @@ mod tests {
     #[test]
     fn floats_show_their_own_digits() {
         let bytes = ElementType::F32.encode(Number::Float(0.1)).unwrap();
-        assert_eq!(ElementType::F32.show(ElementType::F32.decode(&bytes)), "0.1");
+        assert_eq!(
+            ElementType::F32.show(ElementType::F32.decode(&bytes)),
+            "0.1"
+        );
         assert_eq!(ElementType::F64.show(Number::Float(2.0)), "2.0");
         assert_eq!(ElementType::I32.show(Number::Int(-4)), "-4");
     }

@@ -28,7 +28,10 @@ pub struct Failure {
 impl Failure {
     /// Bad usage or input.
     pub fn input(message: impl Display) -> Failure {
-        Failure { code: exit::INPUT, message: message.to_string() }
+        Failure {
+            code: exit::INPUT,
+            message: message.to_string(),
+        }
     }
 
     /// Bad input at a line of a file.
@@ -38,7 +41,10 @@ impl Failure {
 
     /// The run failed.
     pub fn run(message: impl Display) -> Failure {
-        Failure { code: exit::RUN, message: message.to_string() }
+        Failure {
+            code: exit::RUN,
+            message: message.to_string(),
+        }
     }
 }
 

@@ -1,8 +1,44 @@
 //! The `gsan` program: command line, scenarios, and the report as text, JSON and SARIF.
 
 pub mod args;
+pub mod commands;
+pub mod demo;
+pub mod device;
 pub mod element;
 pub mod failure;
 pub mod names;
+pub mod output;
+pub mod progress;
+pub mod ptx;
 pub mod render;
 pub mod scenario;
+
+use args::{Cli, Command};
+use clap::Parser;
+
+/// The program: parses the command line, does it, returns the exit code.
+pub fn main() -> u8 {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version are no errors; a closed pipe is none either.
+            let _ = e.print();
+            return if e.use_stderr() {
+                failure::exit::INPUT
+            } else {
+                failure::exit::CLEAN
+            };
+        }
+    };
+    let done = match &cli.command {
+        Command::Demo(args) => commands::demo::run(args),
+        Command::Run(args) => commands::run::run(args),
+        Command::Instrument(args) => commands::instrument::run(args),
+        Command::Report(args) => commands::report::run(args),
+        Command::Doctor(args) => commands::doctor::run(args),
+    };
+    done.unwrap_or_else(|failure| {
+        output::error(&failure.message);
+        failure.code
+    })
+}

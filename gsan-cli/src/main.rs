@@ -1,3 +1,7 @@
 //! The `gsan` program.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(gsan_cli::main())
+}

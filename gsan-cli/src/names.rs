@@ -9,23 +9,36 @@ pub trait Named: Sized + Copy + PartialEq + 'static {
 
     /// The word; `"unknown"` for a value that a later version of the model may add.
     fn word(self) -> &'static str {
-        Self::TABLE.iter().find(|(_, v)| *v == self).map_or("unknown", |(w, _)| w)
+        Self::TABLE
+            .iter()
+            .find(|(_, v)| *v == self)
+            .map_or("unknown", |(w, _)| w)
     }
 
     /// The value of a word.
     fn from_word(word: &str) -> Option<Self> {
-        Self::TABLE.iter().find(|(w, _)| *w == word).map(|(_, v)| *v)
+        Self::TABLE
+            .iter()
+            .find(|(w, _)| *w == word)
+            .map(|(_, v)| *v)
     }
 
     /// The words, for messages.
     fn words() -> String {
-        Self::TABLE.iter().map(|(w, _)| *w).collect::<Vec<_>>().join(", ")
+        Self::TABLE
+            .iter()
+            .map(|(w, _)| *w)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
 impl Named for RaceKind {
-    const TABLE: &'static [(&'static str, Self)] =
-        &[("RAW", RaceKind::Raw), ("WAR", RaceKind::War), ("WAW", RaceKind::Waw)];
+    const TABLE: &'static [(&'static str, Self)] = &[
+        ("RAW", RaceKind::Raw),
+        ("WAR", RaceKind::War),
+        ("WAW", RaceKind::Waw),
+    ];
 }
 
 impl Named for RaceClass {

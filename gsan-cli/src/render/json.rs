@@ -23,7 +23,8 @@ pub struct Printed {
 /// The report as a JSON document, with a newline at its end.
 pub fn render(report: &Report, printed: &[Printed]) -> String {
     let document = Document::of(report, printed);
-    let mut text = serde_json::to_string_pretty(&document).unwrap_or_else(|e| format!("{{\"error\": \"{e}\"}}"));
+    let mut text = serde_json::to_string_pretty(&document)
+        .unwrap_or_else(|e| format!("{{\"error\": \"{e}\"}}"));
     text.push('\n');
     text
 }
@@ -135,7 +136,12 @@ impl Document {
             seed: report.seed,
             schedules: report.schedules,
             device: Device {
-                kind: if report.device.simulated { "sim" } else { "cuda" }.into(),
+                kind: if report.device.simulated {
+                    "sim"
+                } else {
+                    "cuda"
+                }
+                .into(),
                 name: report.device.name.clone(),
                 sms: report.device.sms,
             },
@@ -206,7 +212,10 @@ fn side(s: &Side) -> SideEntry {
         thread: s.thread,
         access: s.access.map(|a| a.word().into()),
         order: s.order.map(|o| o.word().into()),
-        scope: s.scope.filter(|s| *s != Scope::None).map(|s| s.word().into()),
+        scope: s
+            .scope
+            .filter(|s| *s != Scope::None)
+            .map(|s| s.word().into()),
         site: s.site.as_ref().map(site),
     }
 }
@@ -221,7 +230,11 @@ fn site(s: &Site) -> SiteEntry {
         inlined_at: s
             .inlined_at
             .iter()
-            .map(|(file, line, column)| Place { file: file.clone(), line: *line, column: *column })
+            .map(|(file, line, column)| Place {
+                file: file.clone(),
+                line: *line,
+                column: *column,
+            })
             .collect(),
     }
 }

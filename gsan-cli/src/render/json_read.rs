@@ -1,6 +1,8 @@
 //! Reads a JSON report back.
 
-use super::json::{Document, Launch, Printed, RaceEntry, SCHEMA_VERSION, SideEntry, SiteEntry, Unsupported};
+use super::json::{
+    Document, Launch, Printed, RaceEntry, SCHEMA_VERSION, SideEntry, SiteEntry, Unsupported,
+};
 use crate::names::Named;
 use gsan_host::report::*;
 use std::collections::BTreeMap;
@@ -11,7 +13,11 @@ pub fn read(text: &str) -> Result<(Report, Vec<Printed>), String> {
     let version: Version = serde_json::from_str(text).map_err(syntax)?;
     match version.schema_version {
         Some(SCHEMA_VERSION) => {}
-        Some(other) => return Err(format!("schema_version {other}; this program reads {SCHEMA_VERSION}")),
+        Some(other) => {
+            return Err(format!(
+                "schema_version {other}; this program reads {SCHEMA_VERSION}"
+            ));
+        }
         None => return Err("not a gsan report: it has no schema_version".into()),
     }
     let document: Document = serde_json::from_str(text).map_err(syntax)?;
@@ -41,7 +47,11 @@ fn report(d: Document) -> Result<(Report, Vec<Printed>), String> {
         message: d.message,
         seed: d.seed,
         schedules: d.schedules,
-        device: DeviceInfo { simulated, name: d.device.name, sms: d.device.sms },
+        device: DeviceInfo {
+            simulated,
+            name: d.device.name,
+            sms: d.device.sms,
+        },
         launches: d.launches.into_iter().map(launch).collect(),
         races,
         stats: Stats {
@@ -57,7 +67,8 @@ fn report(d: Document) -> Result<(Report, Vec<Printed>), String> {
 }
 
 fn word<T: Named>(field: &str, word: &str) -> Result<T, String> {
-    T::from_word(word).ok_or_else(|| format!("`{word}` is not known as {field}; there are {}", T::words()))
+    T::from_word(word)
+        .ok_or_else(|| format!("`{word}` is not known as {field}; there are {}", T::words()))
 }
 
 fn optional<T: Named>(field: &str, value: Option<String>) -> Result<Option<T>, String> {
@@ -75,13 +86,20 @@ fn misses(by_class: BTreeMap<String, u64>) -> Misses {
 }
 
 fn launch(l: Launch) -> LaunchInfo {
-    LaunchInfo { id: l.id, kernel: l.kernel, module: l.module, grid: l.grid, block: l.block, stream: l.stream }
+    LaunchInfo {
+        id: l.id,
+        kernel: l.kernel,
+        module: l.module,
+        grid: l.grid,
+        block: l.block,
+        stream: l.stream,
+    }
 }
 
 fn race(r: RaceEntry) -> Result<Race, String> {
     let digits = r.address.strip_prefix("0x").unwrap_or("");
-    let address =
-        u64::from_str_radix(digits, 16).map_err(|_| format!("`{}` is not an address (0x…)", r.address))?;
+    let address = u64::from_str_radix(digits, 16)
+        .map_err(|_| format!("`{}` is not an address (0x…)", r.address))?;
     Ok(Race {
         kind: word("kind", &r.kind)?,
         class: word("class", &r.class)?,
@@ -116,7 +134,11 @@ fn site(s: SiteEntry) -> Site {
         column: s.column,
         ptx_line: s.ptx_line,
         function: s.function,
-        inlined_at: s.inlined_at.into_iter().map(|p| (p.file, p.line, p.column)).collect(),
+        inlined_at: s
+            .inlined_at
+            .into_iter()
+            .map(|p| (p.file, p.line, p.column))
+            .collect(),
     }
 }
 

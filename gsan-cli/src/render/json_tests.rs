@@ -11,7 +11,10 @@ fn the_document_has_the_specified_fields() {
     assert_eq!(value["message"], Value::Null);
     assert_eq!(value["seed"], 7);
     assert_eq!(value["schedules"], 16);
-    assert_eq!(value["device"], json!({ "kind": "sim", "name": "simulated GPU", "sms": 4 }));
+    assert_eq!(
+        value["device"],
+        json!({ "kind": "sim", "name": "simulated GPU", "sms": 4 })
+    );
     assert_eq!(
         value["launches"][0],
         json!({ "id": 0, "kernel": "producer", "module": "handoff.ptx", "grid": [1,1,1], "block": [32,1,1], "stream": "s0" })
@@ -21,15 +24,27 @@ fn the_document_has_the_specified_fields() {
     assert_eq!(race["class"], "missing-acquire");
     assert_eq!(race["count"], 31);
     assert_eq!(race["address"], "0x7f0000000010");
-    assert_eq!((&race["buffer"], &race["offset"], &race["size"]), (&json!("data"), &json!(16), &json!(4)));
+    assert_eq!(
+        (&race["buffer"], &race["offset"], &race["size"]),
+        (&json!("data"), &json!(16), &json!(4))
+    );
     let current = &race["current"];
     assert_eq!(current["launch"], 1);
     assert_eq!(current["block"], json!([1, 0, 0]));
     assert_eq!(current["thread"], json!([3, 0, 0]));
-    assert_eq!((&current["access"], &current["order"], &current["scope"]), (&json!("load"), &json!("weak"), &Value::Null));
+    assert_eq!(
+        (&current["access"], &current["order"], &current["scope"]),
+        (&json!("load"), &json!("weak"), &Value::Null)
+    );
     assert_eq!(current["site"]["file"], "handoff.cu");
-    assert_eq!((&current["site"]["line"], &current["site"]["column"]), (&json!(12), &json!(13)));
-    assert_eq!((&current["site"]["ptx_line"], &current["site"]["function"]), (&json!(88), &json!("_Z8consumerPjS_")));
+    assert_eq!(
+        (&current["site"]["line"], &current["site"]["column"]),
+        (&json!(12), &json!(13))
+    );
+    assert_eq!(
+        (&current["site"]["ptx_line"], &current["site"]["function"]),
+        (&json!(88), &json!("_Z8consumerPjS_"))
+    );
     assert_eq!(race["prior"]["block"], Value::Null);
     assert_eq!(race["prior"]["site"], Value::Null);
     assert_eq!(
@@ -48,7 +63,10 @@ fn what_is_not_known_is_null() {
     assert_eq!(value["seed"], Value::Null);
     assert_eq!(value["stats"]["checked_accesses"], Value::Null);
     let race = &value["races"][0];
-    assert_eq!((&race["buffer"], &race["offset"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&race["buffer"], &race["offset"]),
+        (&Value::Null, &Value::Null)
+    );
     for side in ["current", "prior"] {
         let fields = race[side].as_object().unwrap();
         assert_eq!(fields.len(), 8);
@@ -59,8 +77,11 @@ fn what_is_not_known_is_null() {
 
 #[test]
 fn reading_is_the_inverse_of_writing() {
-    let printed =
-        [Printed { buffer: "out".into(), ty: "u64".into(), values: vec!["18446744073709551615".into()] }];
+    let printed = [Printed {
+        buffer: "out".into(),
+        ty: "u64".into(),
+        values: vec!["18446744073709551615".into()],
+    }];
     for report in [clean_report(), racy_report(), broken_report()] {
         let text = render(&report, &printed);
         let (read_back, read_printed) = read(&text).unwrap();
@@ -95,7 +116,12 @@ fn what_is_no_report_is_refused_with_a_reason() {
         assert!(error.contains(reason), "{text:?}: {error}");
     }
     let good = render(&racy_report(), &[]);
-    for (from, to) in [("\"RAW\"", "\"XXX\""), ("0x7f0000000010", "7f"), ("\"sim\"", "\"x\""), ("\"weak\"", "\"strong\"")] {
+    for (from, to) in [
+        ("\"RAW\"", "\"XXX\""),
+        ("0x7f0000000010", "7f"),
+        ("\"sim\"", "\"x\""),
+        ("\"weak\"", "\"strong\""),
+    ] {
         assert!(read(&good.replace(from, to)).is_err(), "{to}");
     }
 }

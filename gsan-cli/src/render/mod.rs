@@ -16,7 +16,9 @@ fn describe_access(side: &Side) -> String {
     let mut words = Vec::new();
     if let Some(order) = side.order {
         match side.scope {
-            Some(scope) if scope != Scope::None => words.push(format!("{}.{}", order.word(), scope.word())),
+            Some(scope) if scope != Scope::None => {
+                words.push(format!("{}.{}", order.word(), scope.word()))
+            }
             _ => words.push(order.word().to_string()),
         }
     }

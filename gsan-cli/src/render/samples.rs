@@ -23,7 +23,11 @@ pub fn clean_report() -> Report {
         message: None,
         seed: Some(7),
         schedules: 1,
-        device: DeviceInfo { simulated: true, name: "simulated GPU".into(), sms: 4 },
+        device: DeviceInfo {
+            simulated: true,
+            name: "simulated GPU".into(),
+            sms: 4,
+        },
         launches: vec![LaunchInfo {
             id: 0,
             kernel: "producer".into(),
@@ -97,9 +101,14 @@ pub fn racy_report() -> Report {
 pub fn broken_report() -> Report {
     let mut report = clean_report();
     report.outcome = Outcome::Fault;
-    report.message = Some("fault at address 0x0: no memory there; in kernel producer, PTX line 9".into());
+    report.message =
+        Some("fault at address 0x0: no memory there; in kernel producer, PTX line 9".into());
     report.seed = None;
-    report.device = DeviceInfo { simulated: false, name: "NVIDIA H200".into(), sms: 132 };
+    report.device = DeviceInfo {
+        simulated: false,
+        name: "NVIDIA H200".into(),
+        sms: 132,
+    };
     report.races.push(Race {
         kind: RaceKind::Waw,
         class: RaceClass::Race,
@@ -116,7 +125,12 @@ pub fn broken_report() -> Report {
         instrumented_sites: 1,
         checked_accesses: None,
         unchecked_accesses: None,
-        misses: Some(Misses { shared_slot: 2, slot_reuse: 0, ring_wrap: 5, saturated: 0 }),
+        misses: Some(Misses {
+            shared_slot: 2,
+            slot_reuse: 0,
+            ring_wrap: 5,
+            saturated: 0,
+        }),
         dropped_records: Some(1),
     };
     report.unsupported.push(UnsupportedInstruction {

@@ -58,7 +58,8 @@ fn invocation(report: &Report) -> Value {
             "message": { "text": format!("not checked: {}: {}", u.text, u.why) },
         });
         if !u.module.is_empty() {
-            notification["locations"] = json!([{ "physicalLocation": physical(&u.module, u.ptx_line, None) }]);
+            notification["locations"] =
+                json!([{ "physicalLocation": physical(&u.module, u.ptx_line, None) }]);
         }
         notifications.push(notification);
     }
@@ -69,7 +70,10 @@ fn invocation(report: &Report) -> Value {
 }
 
 fn result(report: &Report, race: &Race) -> Value {
-    let rule_index = RaceClass::TABLE.iter().position(|(_, c)| *c == race.class).unwrap_or(0);
+    let rule_index = RaceClass::TABLE
+        .iter()
+        .position(|(_, c)| *c == race.class)
+        .unwrap_or(0);
     let mut related = Vec::new();
     if let Some(site) = &race.current.site {
         for (file, line, column) in &site.inlined_at {
@@ -81,7 +85,8 @@ fn result(report: &Report, race: &Race) -> Value {
     }
     if let Some(site) = &race.prior.site {
         let mut prior = location(&race.prior, site);
-        prior["message"] = json!({ "text": format!("the earlier access: {}", describe_access(&race.prior)) });
+        prior["message"] =
+            json!({ "text": format!("the earlier access: {}", describe_access(&race.prior)) });
         related.push(prior);
     }
     for (id, location) in related.iter_mut().enumerate() {
@@ -106,15 +111,28 @@ fn message(race: &Race) -> String {
         RaceKind::War => "write after an unordered read",
         RaceKind::Waw => "write after an unordered write",
     };
-    let by = match (&race.current.kernel, race.current.block, race.current.thread) {
+    let by = match (
+        &race.current.kernel,
+        race.current.block,
+        race.current.thread,
+    ) {
         (Some(k), Some(b), Some(t)) => {
-            format!(" in kernel {}, block {}, thread {}", demangle(k), triple(b), triple(t))
+            format!(
+                " in kernel {}, block {}, thread {}",
+                demangle(k),
+                triple(b),
+                triple(t)
+            )
         }
         (Some(k), ..) => format!(" in kernel {}", demangle(k)),
         _ => String::new(),
     };
     let prior = race.prior.kernel.as_deref().map_or(String::new(), |k| {
-        format!(" The earlier access: {} in kernel {}.", describe_access(&race.prior), demangle(k))
+        format!(
+            " The earlier access: {} in kernel {}.",
+            describe_access(&race.prior),
+            demangle(k)
+        )
     });
     format!(
         "{} race on {}: {kind} ({}{by}), found {}.{prior} {}.",
@@ -128,14 +146,15 @@ fn message(race: &Race) -> String {
 
 fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+    chars
+        .next()
+        .map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
 fn location(side: &Side, site: &Site) -> Value {
     let mut location = json!({ "physicalLocation": physical(&site.file, site.line, site.column) });
     if let Some(kernel) = &side.kernel {
-        location["logicalLocations"] =
-            json!([{ "fullyQualifiedName": demangle(kernel), "decoratedName": kernel, "kind": "function" }]);
+        location["logicalLocations"] = json!([{ "fullyQualifiedName": demangle(kernel), "decoratedName": kernel, "kind": "function" }]);
     }
     location
 }
@@ -178,7 +197,11 @@ fn fingerprint(race: &Race) -> String {
     let line = site.map_or(0, |s| s.line);
     let kernel = race.current.kernel.as_deref().unwrap_or("");
     let prior = race.prior.kernel.as_deref().unwrap_or("");
-    format!("{}:{kernel}:{file}:{line}:{prior}:{}", race.class.word(), race.buffer.as_deref().unwrap_or(""))
+    format!(
+        "{}:{kernel}:{file}:{line}:{prior}:{}",
+        race.class.word(),
+        race.buffer.as_deref().unwrap_or("")
+    )
 }
 
 fn properties(report: &Report, race: &Race) -> Value {
@@ -215,8 +238,14 @@ mod tests {
         assert_eq!(result["ruleId"], "missing-acquire");
         let place = &result["locations"][0]["physicalLocation"];
         assert_eq!(place["artifactLocation"]["uri"], "handoff.cu");
-        assert_eq!(place["region"], json!({ "startLine": 12, "startColumn": 13 }));
-        assert_eq!(result["relatedLocations"][0]["physicalLocation"]["region"]["startLine"], 30);
+        assert_eq!(
+            place["region"],
+            json!({ "startLine": 12, "startColumn": 13 })
+        );
+        assert_eq!(
+            result["relatedLocations"][0]["physicalLocation"]["region"]["startLine"],
+            30
+        );
         assert_eq!(
             result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"],
             "consumer(unsigned int*, unsigned int*)"
@@ -230,7 +259,12 @@ mod tests {
         let invocation = &value["runs"][0]["invocations"][0];
         assert_eq!(invocation["executionSuccessful"], false);
         let notes = invocation["toolExecutionNotifications"].as_array().unwrap();
-        assert!(notes[0]["message"]["text"].as_str().unwrap().contains("memory fault"));
+        assert!(
+            notes[0]["message"]["text"]
+                .as_str()
+                .unwrap()
+                .contains("memory fault")
+        );
         assert_eq!(notes[1]["level"], "warning");
         assert_eq!(value["runs"][0]["results"][0]["locations"], json!([]));
     }
@@ -242,8 +276,14 @@ mod tests {
 
     #[test]
     fn places_obey_the_schema() {
-        assert_eq!(physical("a b.cu", 0, Some(3)), json!({ "artifactLocation": { "uri": "a%20b.cu" } }));
+        assert_eq!(
+            physical("a b.cu", 0, Some(3)),
+            json!({ "artifactLocation": { "uri": "a%20b.cu" } })
+        );
         assert_eq!(uri("/x/ä:1"), "file:///x/%C3%A4%3A1");
-        assert_eq!(physical("a.cu", 4, Some(0))["region"], json!({ "startLine": 4 }));
+        assert_eq!(
+            physical("a.cu", 4, Some(0))["region"],
+            json!({ "startLine": 4 })
+        );
     }
 }

@@ -40,7 +40,9 @@ impl Sources {
     pub fn line(&self, file: &str, line: u32) -> Option<String> {
         let index = usize::try_from(line.checked_sub(1)?).ok()?;
         let mut cache = self.cache.borrow_mut();
-        let lines = cache.entry(file.to_string()).or_insert_with(|| self.find(file));
+        let lines = cache
+            .entry(file.to_string())
+            .or_insert_with(|| self.find(file));
         lines.as_ref()?.get(index).cloned()
     }
 
@@ -54,7 +56,11 @@ impl Sources {
         let here = [path.to_path_buf()];
         let relative = self.dirs.iter().map(|d| d.join(path));
         let bare = self.dirs.iter().map(|d| d.join(name));
-        let text = here.into_iter().chain(relative).chain(bare).find_map(|p| read(&p))?;
+        let text = here
+            .into_iter()
+            .chain(relative)
+            .chain(bare)
+            .find_map(|p| read(&p))?;
         Some(split(&text))
     }
 }
@@ -113,9 +119,18 @@ mod tests {
 
     #[test]
     fn the_caret_covers_a_word_or_one_character_or_the_line() {
-        assert_eq!(with_caret("  data[i] = 1;", Some(3)), ("  data[i] = 1;".into(), Some((2, 4))));
-        assert_eq!(with_caret("\tx = *p;\r", Some(6)), ("    x = *p;".into(), Some((8, 1))));
-        assert_eq!(with_caret("  a = b;  ", None), ("  a = b;".into(), Some((2, 6))));
+        assert_eq!(
+            with_caret("  data[i] = 1;", Some(3)),
+            ("  data[i] = 1;".into(), Some((2, 4)))
+        );
+        assert_eq!(
+            with_caret("\tx = *p;\r", Some(6)),
+            ("    x = *p;".into(), Some((8, 1)))
+        );
+        assert_eq!(
+            with_caret("  a = b;  ", None),
+            ("  a = b;".into(), Some((2, 6)))
+        );
         assert_eq!(with_caret("ab", Some(9)), ("ab".into(), Some((0, 2))));
         assert_eq!(with_caret("", Some(1)), (String::new(), None));
         assert_eq!(with_caret("é = x", Some(6)), ("é = x".into(), Some((4, 1))));
@@ -125,7 +140,12 @@ mod tests {
     #[test]
     fn bundled_files_are_found_under_any_directory() {
         let sources = Sources::new().bundled("src/lib.rs", "one\ntwo\n");
-        assert_eq!(sources.line("tests/kernels/rust/x/src/lib.rs", 2).as_deref(), Some("two"));
+        assert_eq!(
+            sources
+                .line("tests/kernels/rust/x/src/lib.rs", 2)
+                .as_deref(),
+            Some("two")
+        );
         assert_eq!(sources.line("src/lib.rs", 1).as_deref(), Some("one"));
         assert_eq!(sources.line("src/lib.rs", 3), None);
         assert_eq!(sources.line("src/lib.rs", 0), None);
@@ -140,7 +160,10 @@ mod tests {
         std::fs::write(dir.join("b.cu"), "second\n").unwrap();
         let sources = Sources::new().beside(&dir.join("x.ptx"));
         assert_eq!(sources.line("sub/a.cu", 1).as_deref(), Some("first"));
-        assert_eq!(sources.line("/build/elsewhere/b.cu", 1).as_deref(), Some("second"));
+        assert_eq!(
+            sources.line("/build/elsewhere/b.cu", 1).as_deref(),
+            Some("second")
+        );
         assert_eq!(sources.line("/dev/zero", 1), None);
         assert_eq!(sources.line("", 1), None);
         std::fs::remove_dir_all(dir).unwrap();

@@ -40,16 +40,49 @@ pub fn write_race(out: &mut String, report: &Report, race: &Race, sources: &Sour
         kind_sentence(race.kind),
     );
     let gutter = gutter_width(race);
-    let label = format!("{}{}", describe_access(&race.current), by_whom(&race.current));
-    write_site(out, race.current.site.as_ref(), &label, gutter, sources, ERROR);
+    let label = format!(
+        "{}{}",
+        describe_access(&race.current),
+        by_whom(&race.current)
+    );
+    write_site(
+        out,
+        race.current.site.as_ref(),
+        &label,
+        gutter,
+        sources,
+        ERROR,
+    );
     if race.current.site.is_none() {
-        note(out, gutter, &format!("access: {label}, at a place that is not known"));
+        note(
+            out,
+            gutter,
+            &format!("access: {label}, at a place that is not known"),
+        );
     }
-    let inside = race.buffer.as_ref().map_or(String::new(), |_| format!(", {}", place(race)));
-    note(out, gutter, &format!("address: {:#x}{inside}, {}", race.address, plural(race.size.into(), "byte")));
+    let inside = race
+        .buffer
+        .as_ref()
+        .map_or(String::new(), |_| format!(", {}", place(race)));
+    note(
+        out,
+        gutter,
+        &format!(
+            "address: {:#x}{inside}, {}",
+            race.address,
+            plural(race.size.into(), "byte")
+        ),
+    );
     note(out, gutter, &current_line(race, report));
     note(out, gutter, &prior_line(&race.prior, report));
-    write_site(out, race.prior.site.as_ref(), "the earlier access", gutter, sources, FRAME);
+    write_site(
+        out,
+        race.prior.site.as_ref(),
+        "the earlier access",
+        gutter,
+        sources,
+        FRAME,
+    );
     note(out, gutter, &how_often(race, report));
     note(out, gutter, &format!("help: {}", advice(race)));
     out.push('\n');
@@ -61,11 +94,23 @@ fn gutter_width(race: &Race) -> usize {
     line(&race.current).max(line(&race.prior)).to_string().len()
 }
 
-fn write_site(out: &mut String, site: Option<&Site>, label: &str, gutter: usize, sources: &Sources, style: Style) {
+fn write_site(
+    out: &mut String,
+    site: Option<&Site>,
+    label: &str,
+    gutter: usize,
+    sources: &Sources,
+    style: Style,
+) {
     let Some(site) = site else { return };
     let pad = " ".repeat(gutter);
     let column = site.column.map_or(String::new(), |c| format!(":{c}"));
-    let _ = writeln!(out, "{pad}{FRAME}-->{FRAME:#} {}:{}{column}", clean(&site.file), site.line);
+    let _ = writeln!(
+        out,
+        "{pad}{FRAME}-->{FRAME:#} {}:{}{column}",
+        clean(&site.file),
+        site.line
+    );
     match sources.line(&site.file, site.line) {
         Some(line) => {
             let (line, caret) = with_caret(&line, site.column);
@@ -74,7 +119,10 @@ fn write_site(out: &mut String, site: Option<&Site>, label: &str, gutter: usize,
             match caret {
                 Some((start, length)) => {
                     let (space, mark) = (" ".repeat(start), "^".repeat(length));
-                    let _ = writeln!(out, "{pad} {FRAME}|{FRAME:#} {space}{style}{mark} {label}{style:#}");
+                    let _ = writeln!(
+                        out,
+                        "{pad} {FRAME}|{FRAME:#} {space}{style}{mark} {label}{style:#}"
+                    );
                 }
                 None => {
                     let _ = writeln!(out, "{pad} {FRAME}|{FRAME:#} {style}{label}{style:#}");
@@ -82,16 +130,27 @@ fn write_site(out: &mut String, site: Option<&Site>, label: &str, gutter: usize,
             }
             let _ = writeln!(out, "{pad} {FRAME}|{FRAME:#}");
         }
-        None => note(out, gutter, &format!("access: {label} (the source file was not found)")),
+        None => note(
+            out,
+            gutter,
+            &format!("access: {label} (the source file was not found)"),
+        ),
     }
     for (file, line, column) in &site.inlined_at {
-        note(out, gutter, &format!("inlined at {}:{line}:{column}", clean(file)));
+        note(
+            out,
+            gutter,
+            &format!("inlined at {}:{line}:{column}", clean(file)),
+        );
     }
 }
 
 fn note(out: &mut String, gutter: usize, text: &str) {
     let pad = " ".repeat(gutter);
-    let (title, rest) = text.split_once(": ").filter(|(t, _)| !t.contains(' ') || *t == "earlier access").unwrap_or(("", text));
+    let (title, rest) = text
+        .split_once(": ")
+        .filter(|(t, _)| !t.contains(' ') || *t == "earlier access")
+        .unwrap_or(("", text));
     if title.is_empty() {
         let _ = writeln!(out, "{pad} {FRAME}={FRAME:#} {rest}");
     } else {
@@ -148,7 +207,9 @@ fn current_line(race: &Race, report: &Report) -> String {
 
 /// `` `consumer`, launch 1 in stream s0 ``
 fn launch_words(side: &Side, report: &Report) -> String {
-    let launch = side.launch.and_then(|id| report.launches.iter().find(|l| l.id == id));
+    let launch = side
+        .launch
+        .and_then(|id| report.launches.iter().find(|l| l.id == id));
     let kernel = side.kernel.as_deref().or(launch.map(|l| l.kernel.as_str()));
     let mut text = kernel.map_or("not known".into(), |k| format!("`{}`", clean(&demangle(k))));
     if let Some(id) = side.launch {
@@ -180,8 +241,16 @@ fn prior_line(side: &Side, report: &Report) -> String {
 fn how_often(race: &Race, report: &Report) -> String {
     let mut text = format!("found {}", plural(race.count, "time"));
     if report.schedules > 1 {
-        let runs = if report.device.simulated { "schedules" } else { "runs" };
-        let _ = write!(text, ", in {} of {} {runs}", race.schedules, report.schedules);
+        let runs = if report.device.simulated {
+            "schedules"
+        } else {
+            "runs"
+        };
+        let _ = write!(
+            text,
+            ", in {} of {} {runs}",
+            race.schedules, report.schedules
+        );
     }
     text
 }
@@ -221,7 +290,11 @@ fn write_outcome(out: &mut String, report: &Report) {
         return;
     }
     let message = report.message.as_deref().unwrap_or("no more is known");
-    let _ = writeln!(out, "{ERROR}error{ERROR:#}{BOLD}: {}{BOLD:#}", outcome_sentence(report.outcome));
+    let _ = writeln!(
+        out,
+        "{ERROR}error{ERROR:#}{BOLD}: {}{BOLD:#}",
+        outcome_sentence(report.outcome)
+    );
     for line in message.lines() {
         let _ = writeln!(out, "  {FRAME}={FRAME:#} {}", clean(line));
     }
@@ -248,14 +321,26 @@ fn write_unsupported(out: &mut String, report: &Report) {
     }
     let verb = if all.len() == 1 { "is" } else { "are" };
     let what = plural(all.len() as u64, "memory instruction");
-    let _ = writeln!(out, "{WARNING}warning{WARNING:#}{BOLD}: {what} {verb} not checked{BOLD:#}");
+    let _ = writeln!(
+        out,
+        "{WARNING}warning{WARNING:#}{BOLD}: {what} {verb} not checked{BOLD:#}"
+    );
     for item in all.iter().take(SHOWN) {
         let text: String = clean(item.text.trim()).chars().take(100).collect();
-        let _ = writeln!(out, "  {FRAME}-->{FRAME:#} {}:{}: {text}", clean(&item.module), item.ptx_line);
+        let _ = writeln!(
+            out,
+            "  {FRAME}-->{FRAME:#} {}:{}: {text}",
+            clean(&item.module),
+            item.ptx_line
+        );
         let _ = writeln!(out, "      {}", clean(&item.why));
     }
     if all.len() > SHOWN {
-        let _ = writeln!(out, "  and {} more (all of them with --format json)", all.len() - SHOWN);
+        let _ = writeln!(
+            out,
+            "  and {} more (all of them with --format json)",
+            all.len() - SHOWN
+        );
     }
     out.push('\n');
 }
@@ -266,12 +351,19 @@ fn write_stats(out: &mut String, stats: &Stats) {
         (Some(checked), unchecked) => {
             let _ = write!(out, "{} checked at {sites}", plural_access(checked));
             if let Some(n) = unchecked.filter(|n| *n > 0) {
-                let _ = write!(out, "; {} to memory without shadow not checked", plural_access(n));
+                let _ = write!(
+                    out,
+                    "; {} to memory without shadow not checked",
+                    plural_access(n)
+                );
             }
             out.push('\n');
         }
         (None, _) => {
-            let _ = writeln!(out, "{sites}; how many accesses were checked could not be read");
+            let _ = writeln!(
+                out,
+                "{sites}; how many accesses were checked could not be read"
+            );
         }
     }
     if let Some(n) = stats.dropped_records.filter(|n| *n > 0) {
@@ -287,31 +379,66 @@ fn write_stats(out: &mut String, stats: &Stats) {
 }
 
 fn plural_access(n: u64) -> String {
-    if n == 1 { "1 access".into() } else { format!("{n} accesses") }
+    if n == 1 {
+        "1 access".into()
+    } else {
+        format!("{n} accesses")
+    }
 }
 
 fn write_misses(out: &mut String, m: &Misses) {
     let classes = [
-        ("shared-slot", m.shared_slot, "blocks that shared a logical thread with another"),
-        ("slot-reuse", m.slot_reuse, "imports that also covered earlier blocks of the slot"),
-        ("ring-wrap", m.ring_wrap, "acquires of a release whose snapshot was overwritten"),
-        ("saturated", m.saturated, "checks against an epoch past the format's end"),
+        (
+            "shared-slot",
+            m.shared_slot,
+            "blocks that shared a logical thread with another",
+        ),
+        (
+            "slot-reuse",
+            m.slot_reuse,
+            "imports that also covered earlier blocks of the slot",
+        ),
+        (
+            "ring-wrap",
+            m.ring_wrap,
+            "acquires of a release whose snapshot was overwritten",
+        ),
+        (
+            "saturated",
+            m.saturated,
+            "checks against an epoch past the format's end",
+        ),
     ];
     if classes.iter().all(|(_, n, _)| *n == 0) {
         return;
     }
-    let _ = writeln!(out, "{FRAME}note{FRAME:#}: approximations that may have hidden a race:");
+    let _ = writeln!(
+        out,
+        "{FRAME}note{FRAME:#}: approximations that may have hidden a race:"
+    );
     for (name, n, what) in classes.into_iter().filter(|(_, n, _)| *n > 0) {
         let _ = writeln!(out, "  {name}: {n} {what}");
     }
 }
 
 fn write_summary(out: &mut String, report: &Report) {
-    let kind = if report.device.simulated { "simulated" } else { "GPU" };
-    let mut place = format!("on {} ({kind}, {} SMs)", clean(&report.device.name), report.device.sms);
+    let kind = if report.device.simulated {
+        "simulated"
+    } else {
+        "GPU"
+    };
+    let mut place = format!(
+        "on {} ({kind}, {} SMs)",
+        clean(&report.device.name),
+        report.device.sms
+    );
     match (report.seed, report.schedules) {
         (Some(first), n) if n > 1 => {
-            let _ = write!(place, ", {n} schedules, seeds {first} to {}", first.wrapping_add(u64::from(n) - 1));
+            let _ = write!(
+                place,
+                ", {n} schedules, seeds {first} to {}",
+                first.wrapping_add(u64::from(n) - 1)
+            );
         }
         (Some(seed), _) => {
             let _ = write!(place, ", seed {seed}");
@@ -332,7 +459,9 @@ fn write_summary(out: &mut String, report: &Report) {
 
 /// Text from outside, without what would disturb a terminal.
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! `gsan run KERNEL.ptx …` and `gsan run SCENARIO.toml` both become a [`model::Scenario`]; one path runs it.
 
 pub mod expect;
+pub mod issue;
 pub mod model;
 pub mod one_kernel;
 pub mod parse;

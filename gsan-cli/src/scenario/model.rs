@@ -145,14 +145,31 @@ pub struct Step {
 #[allow(missing_docs)]
 pub enum Action {
     Launch(Launch),
-    Record { event: usize },
-    Wait { event: usize },
+    Record {
+        event: usize,
+    },
+    Wait {
+        event: usize,
+    },
     Synchronize(SyncTarget),
-    Memset { buffer: usize, value: u8 },
-    Copy { from: BufferRef, to: BufferRef, bytes: u64 },
-    ReadBack { buffer: usize },
-    Free { buffer: usize },
-    Allocate { buffer: usize },
+    Memset {
+        buffer: usize,
+        value: u8,
+    },
+    Copy {
+        from: BufferRef,
+        to: BufferRef,
+        bytes: u64,
+    },
+    ReadBack {
+        buffer: usize,
+    },
+    Free {
+        buffer: usize,
+    },
+    Allocate {
+        buffer: usize,
+    },
 }
 
 /// What the host waits for.

@@ -18,11 +18,16 @@ impl FromStr for Dims {
         let mut dims = [1; 3];
         let mut count = 0;
         for part in s.split(',') {
-            let number: u32 = part.trim().parse().map_err(|_| format!("`{part}` is not a number"))?;
+            let number: u32 = part
+                .trim()
+                .parse()
+                .map_err(|_| format!("`{part}` is not a number"))?;
             if number == 0 {
                 return Err("each dimension is at least 1".into());
             }
-            *dims.get_mut(count).ok_or("at most three dimensions: X,Y,Z")? = number;
+            *dims
+                .get_mut(count)
+                .ok_or("at most three dimensions: X,Y,Z")? = number;
             count += 1;
         }
         Ok(Dims(dims))
@@ -53,16 +58,18 @@ impl FromStr for ArgSpec {
                 .ok_or("a buffer is written buf:TYPE[LEN], with an optional =INIT")?;
             let ty: ElementType = ty.parse()?;
             let len = match len.parse() {
-                Ok(Number::Int(n)) => u64::try_from(n).map_err(|_| format!("`{len}` is not a length"))?,
+                Ok(Number::Int(n)) => {
+                    u64::try_from(n).map_err(|_| format!("`{len}` is not a length"))?
+                }
                 _ => return Err(format!("`{len}` is not a length")),
             };
             check_length(len, ty)?;
             init.check(ty)?;
             return Ok(ArgSpec::Buffer(ty, len, init));
         }
-        let (ty, value) = s
-            .split_once('=')
-            .ok_or_else(|| format!("`{s}` is neither TYPE=VALUE (u32=5) nor a buffer (buf:u32[64]=iota)"))?;
+        let (ty, value) = s.split_once('=').ok_or_else(|| {
+            format!("`{s}` is neither TYPE=VALUE (u32=5) nor a buffer (buf:u32[64]=iota)")
+        })?;
         let ty: ElementType = ty.parse()?;
         let number: Number = value.parse()?;
         ty.encode(number)?;
@@ -84,13 +91,22 @@ impl FromStr for PrintSpec {
 
     fn from_str(s: &str) -> std::result::Result<Self, String> {
         let (what, count) = match s.split_once(':') {
-            Some((what, n)) => (what, Some(n.parse().map_err(|_| format!("`{n}` is not a number of elements"))?)),
+            Some((what, n)) => (
+                what,
+                Some(
+                    n.parse()
+                        .map_err(|_| format!("`{n}` is not a number of elements"))?,
+                ),
+            ),
             None => (s, None),
         };
         if what.is_empty() {
             return Err("it is ARG or ARG:N".into());
         }
-        Ok(PrintSpec { what: what.to_string(), count })
+        Ok(PrintSpec {
+            what: what.to_string(),
+            count,
+        })
     }
 }
 
@@ -102,23 +118,35 @@ impl PrintSpec {
         }
         let names: Vec<&str> = scenario.buffers.iter().map(|b| b.name.as_str()).collect();
         let only_launch = match scenario.steps.as_slice() {
-            [Step { action: Action::Launch(launch), .. }] => Some(launch),
+            [
+                Step {
+                    action: Action::Launch(launch),
+                    ..
+                },
+            ] => Some(launch),
             _ => None,
         };
         if let (Some(launch), Ok(number)) = (only_launch, self.what.parse::<usize>()) {
             return match launch.args.get(number) {
                 Some(Arg::Buffer(at)) => Ok(at.buffer),
-                Some(Arg::Scalar { .. }) => {
-                    Err(Failure::input(format_args!("--print {number}: argument {number} is not a buffer")))
-                }
+                Some(Arg::Scalar { .. }) => Err(Failure::input(format_args!(
+                    "--print {number}: argument {number} is not a buffer"
+                ))),
                 None => Err(Failure::input(format_args!(
                     "--print {number}: there are {} arguments, numbered from 0",
                     launch.args.len()
                 ))),
             };
         }
-        let known = if names.is_empty() { "there is none".into() } else { format!("there are: {}", names.join(", ")) };
-        Err(Failure::input(format_args!("--print {}: no such buffer; {known}", self.what)))
+        let known = if names.is_empty() {
+            "there is none".into()
+        } else {
+            format!("there are: {}", names.join(", "))
+        };
+        Err(Failure::input(format_args!(
+            "--print {}: no such buffer; {known}",
+            self.what
+        )))
     }
 }
 
@@ -169,9 +197,10 @@ impl OneKernel<'_> {
         let mut args = Vec::new();
         for (number, spec) in self.args.iter().enumerate() {
             args.push(match spec {
-                ArgSpec::Scalar(ty, value) => {
-                    Arg::Scalar { ty: *ty, bytes: ty.encode(*value).map_err(Failure::input)? }
-                }
+                ArgSpec::Scalar(ty, value) => Arg::Scalar {
+                    ty: *ty,
+                    bytes: ty.encode(*value).map_err(Failure::input)?,
+                },
                 ArgSpec::Buffer(ty, len, init) => {
                     buffers.push(Buffer {
                         name: format!("arg{number}"),
@@ -182,7 +211,10 @@ impl OneKernel<'_> {
                         memory: Memory::Device,
                         line: 0,
                     });
-                    Arg::Buffer(BufferRef { buffer: buffers.len() - 1, offset: 0 })
+                    Arg::Buffer(BufferRef {
+                        buffer: buffers.len() - 1,
+                        offset: 0,
+                    })
                 }
             });
         }
@@ -197,16 +229,26 @@ impl OneKernel<'_> {
             pdl: false,
             args,
         };
-        let name = file.file_name().map_or_else(|| "module".into(), |n| n.to_string_lossy().into_owned());
+        let name = file
+            .file_name()
+            .map_or_else(|| "module".into(), |n| n.to_string_lossy().into_owned());
         Ok(Scenario {
             name: kernel.to_string(),
             file: file.to_path_buf(),
             device: DeviceShape::default(),
-            modules: vec![Module { name, source: ModuleSource::File(file.to_path_buf()), line: 0 }],
+            modules: vec![Module {
+                name,
+                source: ModuleSource::File(file.to_path_buf()),
+                line: 0,
+            }],
             buffers,
             streams: Vec::new(),
             events: Vec::new(),
-            steps: vec![Step { line: 0, stream: None, action: Action::Launch(launch) }],
+            steps: vec![Step {
+                line: 0,
+                stream: None,
+                action: Action::Launch(launch),
+            }],
             expect: None,
         })
     }
@@ -228,22 +270,60 @@ mod tests {
 
     #[test]
     fn arguments_as_the_specification_writes_them() {
-        assert_eq!("u32=5".parse(), Ok(ArgSpec::Scalar(ElementType::U32, Number::Int(5))));
-        assert_eq!("i32=-1".parse(), Ok(ArgSpec::Scalar(ElementType::I32, Number::Int(-1))));
-        assert_eq!("f32=1.5".parse(), Ok(ArgSpec::Scalar(ElementType::F32, Number::Float(1.5))));
-        assert_eq!("f64=2".parse(), Ok(ArgSpec::Scalar(ElementType::F64, Number::Int(2))));
+        assert_eq!(
+            "u32=5".parse(),
+            Ok(ArgSpec::Scalar(ElementType::U32, Number::Int(5)))
+        );
+        assert_eq!(
+            "i32=-1".parse(),
+            Ok(ArgSpec::Scalar(ElementType::I32, Number::Int(-1)))
+        );
+        assert_eq!(
+            "f32=1.5".parse(),
+            Ok(ArgSpec::Scalar(ElementType::F32, Number::Float(1.5)))
+        );
+        assert_eq!(
+            "f64=2".parse(),
+            Ok(ArgSpec::Scalar(ElementType::F64, Number::Int(2)))
+        );
         let buffer = |ty, len, init| Ok(ArgSpec::Buffer(ty, len, init));
         assert_eq!("buf:u8[3]".parse(), buffer(ElementType::U8, 3, Init::Zero));
-        assert_eq!("buf:f32[0x10]=fill:-0.5".parse(), buffer(ElementType::F32, 16, Init::Fill(Number::Float(-0.5))));
-        assert_eq!("buf:i64[9]=rand:7".parse(), buffer(ElementType::I64, 9, Init::Rand(7)));
-        assert_eq!("buf:u32[9]=@x=y[1].bin".parse(), buffer(ElementType::U32, 9, Init::File("x=y[1].bin".into())));
+        assert_eq!(
+            "buf:f32[0x10]=fill:-0.5".parse(),
+            buffer(ElementType::F32, 16, Init::Fill(Number::Float(-0.5)))
+        );
+        assert_eq!(
+            "buf:i64[9]=rand:7".parse(),
+            buffer(ElementType::I64, 9, Init::Rand(7))
+        );
+        assert_eq!(
+            "buf:u32[9]=@x=y[1].bin".parse(),
+            buffer(ElementType::U32, 9, Init::File("x=y[1].bin".into()))
+        );
     }
 
     #[test]
     fn wrong_arguments_are_refused_with_a_reason() {
         for bad in [
-            "", "5", "u32", "u32=", "u32=-1", "u32=1.5", "u8=256", "q=1", "buf:", "buf:u32", "buf:u32[", "buf:u32[]",
-            "buf:u32[0]", "buf:u32[-1]", "buf:u32[1]=", "buf:u32[1]=ones", "buf:u8[1]=fill:300", "buf:x[1]", "buf:u32[1]x",
+            "",
+            "5",
+            "u32",
+            "u32=",
+            "u32=-1",
+            "u32=1.5",
+            "u8=256",
+            "q=1",
+            "buf:",
+            "buf:u32",
+            "buf:u32[",
+            "buf:u32[]",
+            "buf:u32[0]",
+            "buf:u32[-1]",
+            "buf:u32[1]=",
+            "buf:u32[1]=ones",
+            "buf:u8[1]=fill:300",
+            "buf:x[1]",
+            "buf:u32[1]x",
             "buf:u64[0xffffffffffffffff]",
         ] {
             assert!(bad.parse::<ArgSpec>().is_err(), "{bad}");
@@ -274,7 +354,9 @@ mod tests {
 
     #[test]
     fn a_module_needs_its_launch_options() {
-        let error = OneKernel::default().scenario(Path::new("k.ptx")).unwrap_err();
+        let error = OneKernel::default()
+            .scenario(Path::new("k.ptx"))
+            .unwrap_err();
         assert_eq!(error.code, 2);
         assert!(error.message.contains("--kernel"), "{}", error.message);
     }

@@ -17,11 +17,16 @@ mod steps;
 
 /// Reads and checks a scenario file.
 pub fn load(file: &Path) -> Result<Scenario> {
-    let bytes = std::fs::read(file).map_err(|e| Failure::input(format_args!("cannot read {}: {e}", file.display())))?;
+    let bytes = std::fs::read(file)
+        .map_err(|e| Failure::input(format_args!("cannot read {}: {e}", file.display())))?;
     let text = String::from_utf8(bytes).map_err(|e| {
         let good = e.utf8_error().valid_up_to();
         let line = 1 + e.as_bytes()[..good].iter().filter(|b| **b == b'\n').count();
-        Failure::at(file, line as u32, "not UTF-8 text; a scenario is a TOML file")
+        Failure::at(
+            file,
+            line as u32,
+            "not UTF-8 text; a scenario is a TOML file",
+        )
     })?;
     parse(file, &text)
 }
@@ -36,12 +41,18 @@ pub fn parse(file: &Path, text: &str) -> Result<Scenario> {
             None => Failure::input(format_args!("{}: {message}", file.display())),
         }
     })?;
-    Resolver { place, scenario: empty(file) }.resolve(raw)
+    Resolver {
+        place,
+        scenario: empty(file),
+    }
+    .resolve(raw)
 }
 
 fn empty(file: &Path) -> Scenario {
     Scenario {
-        name: file.file_stem().map_or_else(|| "scenario".into(), |s| s.to_string_lossy().into_owned()),
+        name: file
+            .file_stem()
+            .map_or_else(|| "scenario".into(), |s| s.to_string_lossy().into_owned()),
         file: file.to_path_buf(),
         device: DeviceShape::default(),
         modules: Vec::new(),
@@ -62,7 +73,10 @@ struct Places<'a> {
 impl Places<'_> {
     fn line(&self, span: &Range<usize>) -> u32 {
         let start = span.start.min(self.text.len());
-        1 + self.text.as_bytes()[..start].iter().filter(|b| **b == b'\n').count() as u32
+        1 + self.text.as_bytes()[..start]
+            .iter()
+            .filter(|b| **b == b'\n')
+            .count() as u32
     }
 
     fn error(&self, span: &Range<usize>, message: impl Display) -> Failure {
@@ -70,7 +84,9 @@ impl Places<'_> {
     }
 
     fn parsed<T: FromStr<Err = String>>(&self, text: &Spanned<String>) -> Result<T> {
-        text.get_ref().parse().map_err(|e| self.error(&text.span(), e))
+        text.get_ref()
+            .parse()
+            .map_err(|e| self.error(&text.span(), e))
     }
 }
 
@@ -103,12 +119,12 @@ impl Resolver<'_> {
 
     fn device(&mut self, raw: &raw::Device) -> Result<()> {
         let positive = |name: &str, value: &Option<Spanned<u32>>, most: u32| match value {
-            Some(v) if *v.get_ref() == 0 => {
-                Err(self.place.error(&v.span(), format_args!("`{name}` must be at least 1")))
-            }
-            Some(v) if *v.get_ref() > most => {
-                Err(self.place.error(&v.span(), format_args!("`{name}` must be at most {most}")))
-            }
+            Some(v) if *v.get_ref() == 0 => Err(self
+                .place
+                .error(&v.span(), format_args!("`{name}` must be at least 1"))),
+            Some(v) if *v.get_ref() > most => Err(self
+                .place
+                .error(&v.span(), format_args!("`{name}` must be at most {most}"))),
             Some(v) => Ok(Some(*v.get_ref())),
             None => Ok(None),
         };
@@ -131,12 +147,20 @@ impl Resolver<'_> {
             (None, Some(text)) => ModuleSource::Inline(text),
             (None, None) => return Err(self.place.error(&span, "a module needs `path` or `ptx`")),
             (Some(path), Some(_)) => {
-                return Err(self.place.error(&path.span(), "a module has either `path` or `ptx`, not both"));
+                return Err(self.place.error(
+                    &path.span(),
+                    "a module has either `path` or `ptx`, not both",
+                ));
             }
         };
         let name = match raw.name {
             Some(name) => {
-                if self.scenario.modules.iter().any(|m| m.name == *name.get_ref()) {
+                if self
+                    .scenario
+                    .modules
+                    .iter()
+                    .any(|m| m.name == *name.get_ref())
+                {
                     let message = format!("there is a module `{}` already", name.get_ref());
                     return Err(self.place.error(&name.span(), message));
                 }
@@ -154,7 +178,10 @@ impl Resolver<'_> {
         let raw = raw.into_inner();
         let name = raw.name.get_ref().clone();
         if self.scenario.buffers.iter().any(|b| b.name == name) {
-            return Err(self.place.error(&raw.name.span(), format_args!("there is a buffer `{name}` already")));
+            return Err(self.place.error(
+                &raw.name.span(),
+                format_args!("there is a buffer `{name}` already"),
+            ));
         }
         if name.is_empty() || name.contains(['+', ':']) {
             let message = "a buffer's name is not empty and has no `+` or `:` (they are used as in `data+16`)";
@@ -168,13 +195,22 @@ impl Resolver<'_> {
             Some(text) => match self.place.parsed::<Init>(text)? {
                 Init::File(path) => Init::File(self.beside(path)),
                 init => {
-                    init.check(ty).map_err(|e| self.place.error(&text.span(), e))?;
+                    init.check(ty)
+                        .map_err(|e| self.place.error(&text.span(), e))?;
                     init
                 }
             },
         };
         let device = self.device_number(&raw.device)?;
-        self.scenario.buffers.push(Buffer { name, ty, len, init, device, memory: raw.memory, line });
+        self.scenario.buffers.push(Buffer {
+            name,
+            ty,
+            len,
+            init,
+            device,
+            memory: raw.memory,
+            line,
+        });
         Ok(())
     }
 
@@ -182,10 +218,17 @@ impl Resolver<'_> {
         let raw = raw.into_inner();
         let name = raw.name.get_ref().clone();
         if self.scenario.streams.iter().any(|s| s.name == name) {
-            return Err(self.place.error(&raw.name.span(), format_args!("there is a stream `{name}` already")));
+            return Err(self.place.error(
+                &raw.name.span(),
+                format_args!("there is a stream `{name}` already"),
+            ));
         }
         let device = self.device_number(&raw.device)?;
-        self.scenario.streams.push(Stream { name, flags: raw.flags, device });
+        self.scenario.streams.push(Stream {
+            name,
+            flags: raw.flags,
+            device,
+        });
         Ok(())
     }
 
@@ -208,7 +251,8 @@ impl Resolver<'_> {
     }
 
     fn find_buffer(&self, name: &Spanned<String>) -> Result<usize> {
-        self.buffer_named(name.get_ref()).ok_or_else(|| self.no_buffer(name.get_ref(), &name.span()))
+        self.buffer_named(name.get_ref())
+            .ok_or_else(|| self.no_buffer(name.get_ref(), &name.span()))
     }
 
     fn buffer_named(&self, name: &str) -> Option<usize> {
@@ -217,7 +261,8 @@ impl Resolver<'_> {
 
     fn no_buffer(&self, name: &str, span: &Range<usize>) -> Failure {
         let known = listed(self.scenario.buffers.iter().map(|b| b.name.as_str()));
-        self.place.error(span, format_args!("there is no buffer `{name}`; {known}"))
+        self.place
+            .error(span, format_args!("there is no buffer `{name}`; {known}"))
     }
 
     /// `name` or `name+BYTES`, within the buffer.
@@ -226,13 +271,22 @@ impl Resolver<'_> {
             None => (text, 0),
             Some((name, offset)) => match offset.trim().parse() {
                 Ok(Number::Int(n)) if u64::try_from(n).is_ok() => (name.trim_end(), n as u64),
-                _ => return Err(self.place.error(span, format_args!("`{offset}` is not a byte offset"))),
+                _ => {
+                    return Err(self
+                        .place
+                        .error(span, format_args!("`{offset}` is not a byte offset")));
+                }
             },
         };
-        let buffer = self.buffer_named(name).ok_or_else(|| self.no_buffer(name, span))?;
+        let buffer = self
+            .buffer_named(name)
+            .ok_or_else(|| self.no_buffer(name, span))?;
         let bytes = self.scenario.buffers[buffer].bytes();
         if offset > bytes {
-            return Err(self.place.error(span, format_args!("`{text}` lies outside the buffer's {bytes} bytes")));
+            return Err(self.place.error(
+                span,
+                format_args!("`{text}` lies outside the buffer's {bytes} bytes"),
+            ));
         }
         Ok(BufferRef { buffer, offset })
     }
@@ -240,10 +294,17 @@ impl Resolver<'_> {
     /// The stream of that name, made on first use.
     fn use_stream(&mut self, name: &str) -> usize {
         let streams = &mut self.scenario.streams;
-        streams.iter().position(|s| s.name == name).unwrap_or_else(|| {
-            streams.push(Stream { name: name.to_string(), flags: StreamFlags::Blocking, device: 0 });
-            streams.len() - 1
-        })
+        streams
+            .iter()
+            .position(|s| s.name == name)
+            .unwrap_or_else(|| {
+                streams.push(Stream {
+                    name: name.to_string(),
+                    flags: StreamFlags::Blocking,
+                    device: 0,
+                });
+                streams.len() - 1
+            })
     }
 }
 
@@ -254,14 +315,20 @@ pub fn check_length(len: u64, ty: ElementType) -> std::result::Result<(), String
     }
     match len.checked_mul(ty.size() as u64) {
         Some(bytes) if bytes < 1 << 56 => Ok(()),
-        _ => Err(format!("{len} elements of {ty} are more than any device has")),
+        _ => Err(format!(
+            "{len} elements of {ty} are more than any device has"
+        )),
     }
 }
 
 /// `there are: a, b`
 fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
-    if names.is_empty() { "there is none".into() } else { format!("there are: {}", names.join(", ")) }
+    if names.is_empty() {
+        "there is none".into()
+    } else {
+        format!("there are: {}", names.join(", "))
+    }
 }
 
 #[cfg(test)]

@@ -12,13 +12,19 @@ use toml::Spanned;
 /// Checks what must come out against what there is.
 pub(super) fn resolve(r: &Resolver<'_>, raw: raw::Expect) -> Result<Expect> {
     let schedules = match &raw.schedules {
-        Some(n) if *n.get_ref() == 0 => return Err(r.place.error(&n.span(), "`schedules` must be at least 1")),
+        Some(n) if *n.get_ref() == 0 => {
+            return Err(r.place.error(&n.span(), "`schedules` must be at least 1"));
+        }
         n => n.as_ref().map(|n| *n.get_ref()),
     };
     let outcome = match &raw.outcome {
         None => Outcome::Completed,
         Some(word) => Outcome::from_word(word.get_ref()).ok_or_else(|| {
-            let message = format!("`{}` is not an outcome; there are {}", word.get_ref(), Outcome::words());
+            let message = format!(
+                "`{}` is not an outcome; there are {}",
+                word.get_ref(),
+                Outcome::words()
+            );
             r.place.error(&word.span(), message)
         })?,
     };
@@ -27,16 +33,33 @@ pub(super) fn resolve(r: &Resolver<'_>, raw: raw::Expect) -> Result<Expect> {
         && let Some(first) = raw.race.first()
     {
         let message = "`races` and [[expect.race]] exclude each other: leave `races` out";
-        return Err(r.place.error(&if inline.get_ref().is_empty() { inline.span() } else { first.span() }, message));
+        return Err(r.place.error(
+            &if inline.get_ref().is_empty() {
+                inline.span()
+            } else {
+                first.span()
+            },
+            message,
+        ));
     }
-    for race in raw.race.iter().chain(raw.races.iter().flat_map(|r| r.get_ref())) {
+    for race in raw
+        .race
+        .iter()
+        .chain(raw.races.iter().flat_map(|r| r.get_ref()))
+    {
         races.push(expected_race(r, race)?);
     }
     let mut values = Vec::new();
     for value in &raw.value {
         values.push(expected_value(r, value)?);
     }
-    Ok(Expect { schedules, outcome, message: raw.message, races, values })
+    Ok(Expect {
+        schedules,
+        outcome,
+        message: raw.message,
+        races,
+        values,
+    })
 }
 
 fn expected_race(r: &Resolver<'_>, raw: &Spanned<raw::Race>) -> Result<ExpectedRace> {
@@ -53,7 +76,11 @@ fn expected_race(r: &Resolver<'_>, raw: &Spanned<raw::Race>) -> Result<ExpectedR
     }
     Ok(ExpectedRace {
         kinds: raw.kind.as_ref().map(|k| words(r, "kind", k)).transpose()?,
-        classes: raw.class.as_ref().map(|c| words(r, "class", c)).transpose()?,
+        classes: raw
+            .class
+            .as_ref()
+            .map(|c| words(r, "class", c))
+            .transpose()?,
         buffer: raw.buffer.as_ref().map(|b| b.get_ref().clone()),
         offset: raw.offset,
         kernel: raw.kernel.clone(),
@@ -67,14 +94,22 @@ fn expected_race(r: &Resolver<'_>, raw: &Spanned<raw::Race>) -> Result<ExpectedR
 /// One word or a list of those allowed.
 fn words<T: Named>(r: &Resolver<'_>, key: &str, raw: &Spanned<toml::Value>) -> Result<Vec<T>> {
     let one = |value: &toml::Value| match value {
-        toml::Value::String(word) => T::from_word(word)
-            .ok_or_else(|| r.place.error(&raw.span(), format_args!("`{word}` is not a {key}; there are {}", T::words()))),
-        _ => Err(r.place.error(&raw.span(), format_args!("`{key}` is a word or a list of words: {}", T::words()))),
+        toml::Value::String(word) => T::from_word(word).ok_or_else(|| {
+            r.place.error(
+                &raw.span(),
+                format_args!("`{word}` is not a {key}; there are {}", T::words()),
+            )
+        }),
+        _ => Err(r.place.error(
+            &raw.span(),
+            format_args!("`{key}` is a word or a list of words: {}", T::words()),
+        )),
     };
     match raw.get_ref() {
-        toml::Value::Array(list) if list.is_empty() => {
-            Err(r.place.error(&raw.span(), format_args!("an empty `{key}` list allows nothing; leave it out")))
-        }
+        toml::Value::Array(list) if list.is_empty() => Err(r.place.error(
+            &raw.span(),
+            format_args!("an empty `{key}` list allows nothing; leave it out"),
+        )),
         toml::Value::Array(list) => list.iter().map(one).collect(),
         value => Ok(vec![one(value)?]),
     }
@@ -85,20 +120,36 @@ fn expected_value(r: &Resolver<'_>, raw: &Spanned<raw::Value>) -> Result<Expecte
     let raw = raw.get_ref();
     let buffer = r.buffer_named(raw.buffer.get_ref()).ok_or_else(|| {
         let known = listed(r.scenario.buffers.iter().map(|b| b.name.as_str()));
-        r.place.error(&raw.buffer.span(), format_args!("there is no buffer `{}`; {known}", raw.buffer.get_ref()))
+        r.place.error(
+            &raw.buffer.span(),
+            format_args!("there is no buffer `{}`; {known}", raw.buffer.get_ref()),
+        )
     })?;
     let shape = &r.scenario.buffers[buffer];
     let given = raw.values.get_ref();
     if given.len() as u64 > shape.len {
-        let message = format!("{} values, but `{}` has {} elements", given.len(), shape.name, shape.len);
+        let message = format!(
+            "{} values, but `{}` has {} elements",
+            given.len(),
+            shape.name,
+            shape.len
+        );
         return Err(r.place.error(&raw.values.span(), message));
     }
     let mut values = Vec::with_capacity(given.len());
     for value in given {
-        let number = number(value.get_ref()).ok_or_else(|| r.place.error(&value.span(), "a value is a number"))?;
-        let bytes = shape.ty.encode(number).map_err(|e| r.place.error(&value.span(), e))?;
+        let number = number(value.get_ref())
+            .ok_or_else(|| r.place.error(&value.span(), "a value is a number"))?;
+        let bytes = shape
+            .ty
+            .encode(number)
+            .map_err(|e| r.place.error(&value.span(), e))?;
         // As the buffer's type rounds it, so that 0.1 means the same in an f32 buffer and here.
         values.push(shape.ty.decode(&bytes));
     }
-    Ok(ExpectedValue { buffer, values, line })
+    Ok(ExpectedValue {
+        buffer,
+        values,
+        line,
+    })
 }

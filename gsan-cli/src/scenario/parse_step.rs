@@ -25,8 +25,14 @@ pub(super) fn resolve(r: &mut Resolver<'_>, raw: Vec<Spanned<raw::Step>>) -> Res
         };
         let action = action(r, kind, &raw, &span, &mut live)?;
         // The line of the key that says what the step does, not of the `[[step]]` above it.
-        let line = kind.place(&raw).map_or_else(|| r.place.line(&span), |s| r.place.line(&s));
-        r.scenario.steps.push(Step { line, stream, action });
+        let line = kind
+            .place(&raw)
+            .map_or_else(|| r.place.line(&span), |s| r.place.line(&s));
+        r.scenario.steps.push(Step {
+            line,
+            stream,
+            action,
+        });
     }
     Ok(())
 }
@@ -58,7 +64,10 @@ impl Kind {
     ];
 
     fn name(self) -> &'static str {
-        Kind::ALL.iter().find(|(_, k)| *k == self).map_or("", |(n, _)| n)
+        Kind::ALL
+            .iter()
+            .find(|(_, k)| *k == self)
+            .map_or("", |(n, _)| n)
     }
 
     /// Where the step's own key has its value.
@@ -82,11 +91,17 @@ impl Kind {
         let mut there = Kind::ALL.iter().filter(|(_, k)| k.place(raw).is_some());
         let Some((first, kind)) = there.next() else {
             let names = Kind::ALL.map(|(n, _)| n).join(", ");
-            return Err(r.place.error(span, format_args!("this step does nothing: it needs one of {names}")));
+            return Err(r.place.error(
+                span,
+                format_args!("this step does nothing: it needs one of {names}"),
+            ));
         };
         if let Some((second, other)) = there.next() {
             let at = other.place(raw).unwrap_or(span.clone());
-            return Err(r.place.error(&at, format_args!("one step does one thing: `{first}` or `{second}`, not both")));
+            return Err(r.place.error(
+                &at,
+                format_args!("one step does one thing: `{first}` or `{second}`, not both"),
+            ));
         }
         Ok(*kind)
     }
@@ -119,10 +134,14 @@ impl Kind {
         if self == Kind::Allocate {
             misplaced.push(("stream", span(&raw.stream)));
         }
-        match misplaced.into_iter().find_map(|(name, span)| span.map(|s| (name, s))) {
-            Some((name, span)) => {
-                Err(r.place.error(&span, format_args!("`{name}` means nothing in a `{}` step", self.name())))
-            }
+        match misplaced
+            .into_iter()
+            .find_map(|(name, span)| span.map(|s| (name, s)))
+        {
+            Some((name, span)) => Err(r.place.error(
+                &span,
+                format_args!("`{name}` means nothing in a `{}` step", self.name()),
+            )),
             None => Ok(()),
         }
     }
@@ -136,7 +155,10 @@ fn action(
     live: &mut [bool],
 ) -> Result<Action> {
     // `Kind::of` has seen that the value is there.
-    let named = |v: &Option<Spanned<String>>| v.clone().unwrap_or_else(|| Spanned::new(span.clone(), String::new()));
+    let named = |v: &Option<Spanned<String>>| {
+        v.clone()
+            .unwrap_or_else(|| Spanned::new(span.clone(), String::new()))
+    };
     Ok(match kind {
         Kind::Launch => Action::Launch(launch(r, raw, &named(&raw.launch))?),
         Kind::Record => {
@@ -150,10 +172,15 @@ fn action(
         }
         Kind::Wait => {
             let name = named(&raw.wait);
-            let event = r.scenario.events.iter().position(|e| e == name.get_ref()).ok_or_else(|| {
-                let message = format!("no earlier step records an event `{}`", name.get_ref());
-                r.place.error(&name.span(), message)
-            })?;
+            let event = r
+                .scenario
+                .events
+                .iter()
+                .position(|e| e == name.get_ref())
+                .ok_or_else(|| {
+                    let message = format!("no earlier step records an event `{}`", name.get_ref());
+                    r.place.error(&name.span(), message)
+                })?;
             Action::Wait { event }
         }
         Kind::Synchronize => Action::Synchronize(sync_target(r, &named(&raw.synchronize))?),
@@ -163,18 +190,27 @@ fn action(
                 None => 0,
                 Some(v) => match v.get_ref() {
                     toml::Value::Integer(i) if (-128..256).contains(i) => *i as u8,
-                    _ => return Err(r.place.error(&v.span(), "`value` is one byte: 0 to 255, or -128 to 127")),
+                    _ => {
+                        return Err(r
+                            .place
+                            .error(&v.span(), "`value` is one byte: 0 to 255, or -128 to 127"));
+                    }
                 },
             };
             Action::Memset { buffer, value }
         }
         Kind::Copy => copy(r, raw, span)?,
-        Kind::ReadBack => Action::ReadBack { buffer: r.find_buffer(&named(&raw.read_back))? },
+        Kind::ReadBack => Action::ReadBack {
+            buffer: r.find_buffer(&named(&raw.read_back))?,
+        },
         Kind::Free => {
             let name = named(&raw.free);
             let buffer = r.find_buffer(&name)?;
             if !std::mem::replace(&mut live[buffer], false) {
-                return Err(r.place.error(&name.span(), format_args!("`{}` was freed before", name.get_ref())));
+                return Err(r.place.error(
+                    &name.span(),
+                    format_args!("`{}` was freed before", name.get_ref()),
+                ));
             }
             Action::Free { buffer }
         }
@@ -202,7 +238,9 @@ fn sync_target(r: &Resolver<'_>, name: &Spanned<String>) -> Result<SyncTarget> {
         return Ok(SyncTarget::Device);
     }
     let streams = listed(r.scenario.streams.iter().map(|s| s.name.as_str()));
-    let message = format!("`{wanted}` is neither `device`, nor an event recorded before, nor a stream used before ({streams})");
+    let message = format!(
+        "`{wanted}` is neither `device`, nor an event recorded before, nor a stream used before ({streams})"
+    );
     Err(r.place.error(&name.span(), message))
 }
 
@@ -221,7 +259,11 @@ fn copy(r: &Resolver<'_>, raw: &raw::Step, span: &Range<usize>) -> Result<Action
     for (at, text) in [(from, &raw.from), (to, &raw.to)] {
         if bytes > room(at) {
             let at_span = raw.bytes.as_ref().map_or(text.span(), Spanned::span);
-            let message = format!("{bytes} bytes are more than `{}` has ({})", text.get_ref(), room(at));
+            let message = format!(
+                "{bytes} bytes are more than `{}` has ({})",
+                text.get_ref(),
+                room(at)
+            );
             return Err(r.place.error(&at_span, message));
         }
     }
@@ -232,24 +274,45 @@ fn launch(r: &Resolver<'_>, raw: &raw::Step, kernel: &Spanned<String>) -> Result
     let module = match &raw.module {
         Some(name) => {
             let known = &r.scenario.modules;
-            known.iter().position(|m| m.name == *name.get_ref()).ok_or_else(|| {
-                let known = listed(known.iter().map(|m| m.name.as_str()));
-                r.place.error(&name.span(), format_args!("there is no module `{}`; {known}", name.get_ref()))
-            })?
+            known
+                .iter()
+                .position(|m| m.name == *name.get_ref())
+                .ok_or_else(|| {
+                    let known = listed(known.iter().map(|m| m.name.as_str()));
+                    r.place.error(
+                        &name.span(),
+                        format_args!("there is no module `{}`; {known}", name.get_ref()),
+                    )
+                })?
         }
         None => match r.scenario.modules.len() {
             1 => 0,
-            0 => return Err(r.place.error(&kernel.span(), "there is no [[module]] to launch from")),
-            _ => return Err(r.place.error(&kernel.span(), "there are several modules: say which with `module`")),
+            0 => {
+                return Err(r
+                    .place
+                    .error(&kernel.span(), "there is no [[module]] to launch from"));
+            }
+            _ => {
+                return Err(r.place.error(
+                    &kernel.span(),
+                    "there are several modules: say which with `module`",
+                ));
+            }
         },
     };
     let required = |name: &str, value: &Option<Spanned<raw::Dims>>| match value {
         Some(v) => dims(r, name, v),
-        None => Err(r.place.error(&kernel.span(), format_args!("a launch needs `{name}`"))),
+        None => Err(r
+            .place
+            .error(&kernel.span(), format_args!("a launch needs `{name}`"))),
     };
     let grid = required("grid", &raw.grid)?;
     let block = required("block", &raw.block)?;
-    let cluster = raw.cluster.as_ref().map(|v| dims(r, "cluster", v)).transpose()?;
+    let cluster = raw
+        .cluster
+        .as_ref()
+        .map(|v| dims(r, "cluster", v))
+        .transpose()?;
     let mut args = Vec::new();
     for arg in raw.args.iter().flat_map(|a| a.get_ref()) {
         args.push(argument(r, arg)?);
@@ -271,7 +334,8 @@ fn launch(r: &Resolver<'_>, raw: &raw::Step, kernel: &Spanned<String>) -> Result
 fn dims(r: &Resolver<'_>, name: &str, raw: &Spanned<raw::Dims>) -> Result<[u32; 3]> {
     let given = raw.get_ref();
     if given.is_empty() || given.len() > 3 || given.contains(&0) {
-        let message = format!("`{name}` is one to three numbers of at least 1, as in [4] or [4, 2]");
+        let message =
+            format!("`{name}` is one to three numbers of at least 1, as in [4] or [4, 2]");
         return Err(r.place.error(&raw.span(), message));
     }
     let mut dims = [1; 3];
@@ -283,13 +347,18 @@ fn dims(r: &Resolver<'_>, name: &str, raw: &Spanned<raw::Dims>) -> Result<[u32; 
 fn argument(r: &Resolver<'_>, raw: &Spanned<toml::Value>) -> Result<Arg> {
     let span = raw.span();
     let wrong = || {
-        r.place.error(&span, "an argument is a buffer (\"data\", \"data+16\") or a typed number ({ u32 = 5 })")
+        r.place.error(
+            &span,
+            "an argument is a buffer (\"data\", \"data+16\") or a typed number ({ u32 = 5 })",
+        )
     };
     match raw.get_ref() {
         toml::Value::String(text) => Ok(Arg::Buffer(r.buffer_ref(text, &span)?)),
         toml::Value::Table(table) => {
             let mut entries = table.iter();
-            let (Some((ty, value)), None) = (entries.next(), entries.next()) else { return Err(wrong()) };
+            let (Some((ty, value)), None) = (entries.next(), entries.next()) else {
+                return Err(wrong());
+            };
             let ty: ElementType = ty.parse().map_err(|e: String| r.place.error(&span, e))?;
             let number = number(value).ok_or_else(wrong)?;
             let bytes = ty.encode(number).map_err(|e| r.place.error(&span, e))?;

@@ -112,12 +112,28 @@ fn everything_that_the_format_has() {
             clock_buffer_size: Some(64)
         }
     );
-    assert_eq!(s.modules[0].source, ModuleSource::File("dir/handoff.ptx".into()));
-    assert_eq!(s.modules[1].source, ModuleSource::Inline(".version 8.0".into()));
-    assert_eq!((s.buffers[0].bytes(), s.buffers[0].memory), (256, Memory::Device));
+    assert_eq!(
+        s.modules[0].source,
+        ModuleSource::File("dir/handoff.ptx".into())
+    );
+    assert_eq!(
+        s.modules[1].source,
+        ModuleSource::Inline(".version 8.0".into())
+    );
+    assert_eq!(
+        (s.buffers[0].bytes(), s.buffers[0].memory),
+        (256, Memory::Device)
+    );
     assert_eq!(s.buffers[0].init, Init::Fill(Number::Int(3)));
-    assert_eq!((s.buffers[1].device, s.buffers[1].memory), (1, Memory::Pinned));
-    let streams: Vec<_> = s.streams.iter().map(|s| (s.name.as_str(), s.flags, s.device)).collect();
+    assert_eq!(
+        (s.buffers[1].device, s.buffers[1].memory),
+        (1, Memory::Pinned)
+    );
+    let streams: Vec<_> = s
+        .streams
+        .iter()
+        .map(|s| (s.name.as_str(), s.flags, s.device))
+        .collect();
     assert_eq!(
         streams,
         [
@@ -126,15 +142,32 @@ fn everything_that_the_format_has() {
             ("s1", StreamFlags::Blocking, 0)
         ]
     );
-    let Action::Launch(launch) = &s.steps[0].action else { panic!() };
-    assert_eq!((launch.grid, launch.block, launch.cluster), ([1, 1, 1], [32, 2, 1], Some([2, 1, 1])));
-    assert_eq!((launch.shared, launch.cooperative, launch.pdl), (1024, true, true));
+    let Action::Launch(launch) = &s.steps[0].action else {
+        panic!()
+    };
+    assert_eq!(
+        (launch.grid, launch.block, launch.cluster),
+        ([1, 1, 1], [32, 2, 1], Some([2, 1, 1]))
+    );
+    assert_eq!(
+        (launch.shared, launch.cooperative, launch.pdl),
+        (1024, true, true)
+    );
     assert_eq!(
         launch.args,
         [
-            Arg::Buffer(BufferRef { buffer: 0, offset: 0 }),
-            Arg::Scalar { ty: ElementType::U32, bytes: vec![64, 0, 0, 0] },
-            Arg::Buffer(BufferRef { buffer: 0, offset: 16 }),
+            Arg::Buffer(BufferRef {
+                buffer: 0,
+                offset: 0
+            }),
+            Arg::Scalar {
+                ty: ElementType::U32,
+                bytes: vec![64, 0, 0, 0]
+            },
+            Arg::Buffer(BufferRef {
+                buffer: 0,
+                offset: 16
+            }),
         ]
     );
     assert_eq!(s.steps[0].stream, Some(1));
@@ -147,10 +180,19 @@ fn everything_that_the_format_has() {
             Action::Synchronize(SyncTarget::Stream(1)),
             Action::Synchronize(SyncTarget::Event(0)),
             Action::Synchronize(SyncTarget::Device),
-            Action::Memset { buffer: 0, value: 255 },
+            Action::Memset {
+                buffer: 0,
+                value: 255
+            },
             Action::Copy {
-                from: BufferRef { buffer: 0, offset: 0 },
-                to: BufferRef { buffer: 1, offset: 0 },
+                from: BufferRef {
+                    buffer: 0,
+                    offset: 0
+                },
+                to: BufferRef {
+                    buffer: 1,
+                    offset: 0
+                },
                 bytes: 64
             },
             Action::ReadBack { buffer: 0 },
@@ -159,20 +201,44 @@ fn everything_that_the_format_has() {
         ]
     );
     let e = s.expect.unwrap();
-    assert_eq!((e.schedules, e.outcome, e.message.as_deref()), (Some(16), Outcome::Trap, Some("part")));
+    assert_eq!(
+        (e.schedules, e.outcome, e.message.as_deref()),
+        (Some(16), Outcome::Trap, Some("part"))
+    );
     assert_eq!(e.races.len(), 2);
     let race = &e.races[0];
-    assert_eq!((race.kinds.as_deref(), race.classes.as_deref()), (Some(&[RaceKind::Raw][..]), Some(&[RaceClass::Race][..])));
-    assert_eq!((race.offset, race.source_line, race.prior_line, race.min_schedules), (Some(0), Some(12), Some(9), 0));
-    assert_eq!(e.races[1].kinds.as_deref(), Some(&[RaceKind::Raw, RaceKind::War][..]));
-    assert_eq!((e.races[1].classes.is_none(), e.races[1].min_schedules), (true, 1));
+    assert_eq!(
+        (race.kinds.as_deref(), race.classes.as_deref()),
+        (Some(&[RaceKind::Raw][..]), Some(&[RaceClass::Race][..]))
+    );
+    assert_eq!(
+        (
+            race.offset,
+            race.source_line,
+            race.prior_line,
+            race.min_schedules
+        ),
+        (Some(0), Some(12), Some(9), 0)
+    );
+    assert_eq!(
+        e.races[1].kinds.as_deref(),
+        Some(&[RaceKind::Raw, RaceKind::War][..])
+    );
+    assert_eq!(
+        (e.races[1].classes.is_none(), e.races[1].min_schedules),
+        (true, 1)
+    );
     assert_eq!(e.values[0].values, [Number::Int(1), Number::Float(0.5)]);
 }
 
 #[test]
 fn steps_know_the_line_of_what_they_do() {
     let s = whole();
-    for (step, text) in s.steps.iter().zip(["launch = ", "record = ", "wait = ", "synchronize = "]) {
+    for (step, text) in s
+        .steps
+        .iter()
+        .zip(["launch = ", "record = ", "wait = ", "synchronize = "])
+    {
         let line = WHOLE.lines().nth(step.line as usize - 1).unwrap();
         assert!(line.starts_with(text), "{line}");
     }
@@ -181,20 +247,39 @@ fn steps_know_the_line_of_what_they_do() {
 #[test]
 fn a_file_with_nothing_in_it_is_a_scenario_without_expectations() {
     let s = parse(Path::new("x/empty.toml"), "").unwrap();
-    assert_eq!((s.name.as_str(), s.steps.len(), s.expect), ("empty", 0, None));
-    assert_eq!(parse(Path::new("s.toml"), "[expect]\nraces = []\n").unwrap().expect.unwrap().races, []);
+    assert_eq!(
+        (s.name.as_str(), s.steps.len(), s.expect),
+        ("empty", 0, None)
+    );
+    assert_eq!(
+        parse(Path::new("s.toml"), "[expect]\nraces = []\n")
+            .unwrap()
+            .expect
+            .unwrap()
+            .races,
+        []
+    );
 }
 
 /// A module and a buffer, then the step under test.
-const HEAD: &str = "[[module]]\nname = 'm'\nptx = ''\n[[buffer]]\nname = 'data'\ntype = 'u32'\nlen = 4\n";
+const HEAD: &str =
+    "[[module]]\nname = 'm'\nptx = ''\n[[buffer]]\nname = 'data'\ntype = 'u32'\nlen = 4\n";
 
 #[track_caller]
 fn refused(text: &str, line: u32, part: &str) {
     let error = parse(Path::new("s.toml"), text).unwrap_err();
     assert_eq!(error.code, 2);
     let start = format!("s.toml:{line}: ");
-    assert!(error.message.starts_with(&start), "{} (wanted {start})", error.message);
-    assert!(error.message.contains(part), "{} (wanted {part})", error.message);
+    assert!(
+        error.message.starts_with(&start),
+        "{} (wanted {start})",
+        error.message
+    );
+    assert!(
+        error.message.contains(part),
+        "{} (wanted {part})",
+        error.message
+    );
     assert!(!error.message.contains('\n'), "{}", error.message);
 }
 
@@ -215,7 +300,11 @@ fn unknown_keys_are_named_with_their_line() {
     step_refused("copy = { from = 'data', to = 'data', size = 4 }", 1, "size");
     refused("[expect]\nrace_count = 1\n", 2, "race_count");
     refused("[expect]\n[[expect.race]]\nknd = 'RAW'\n", 3, "knd");
-    refused("[expect]\n[[expect.value]]\nbuffer = 'b'\nvalues = []\nfrom = 1\n", 5, "from");
+    refused(
+        "[expect]\n[[expect.value]]\nbuffer = 'b'\nvalues = []\nfrom = 1\n",
+        5,
+        "from",
+    );
     refused("[graph]\n", 1, "graph");
 }
 
@@ -228,7 +317,11 @@ fn toml_mistakes_and_wrong_types() {
     refused("[device]\nsms = -1\n", 2, "");
     refused("[device]\nsms = 0\n", 2, "at least 1");
     refused("[device]\nslots_per_sm = 33\n", 2, "at most 32");
-    refused("[[buffer]]\nname = 'a'\ntype = 'u32'\nlen = 4\nmemory = 'host'\n", 5, "host");
+    refused(
+        "[[buffer]]\nname = 'a'\ntype = 'u32'\nlen = 4\nmemory = 'host'\n",
+        5,
+        "host",
+    );
     refused("[[stream]]\nname = 's'\nflags = 'fast'\n", 3, "fast");
     refused("name = 'a'\nname = 'b'\n", 2, "duplicate");
 }
@@ -237,15 +330,43 @@ fn toml_mistakes_and_wrong_types() {
 fn modules_and_buffers() {
     refused("[[module]]\nname = 'm'\n", 1, "`path` or `ptx`");
     refused("[[module]]\npath = 'x'\nptx = ''\n", 2, "not both");
-    refused("[[module]]\nname='m'\nptx=''\n[[module]]\nname='m'\nptx=''\n", 5, "already");
+    refused(
+        "[[module]]\nname='m'\nptx=''\n[[module]]\nname='m'\nptx=''\n",
+        5,
+        "already",
+    );
     refused("[[buffer]]\nname = 'a'\ntype = 'u33'\nlen = 4\n", 3, "u33");
-    refused("[[buffer]]\nname = 'a'\ntype = 'u32'\nlen = 0\n", 4, "at least one");
-    refused("[[buffer]]\nname = 'a'\ntype = 'u64'\nlen = 9223372036854775807\n", 4, "more than any device");
-    refused("[[buffer]]\nname = 'a'\ntype = 'u8'\nlen = 4\ninit = 'fill:256'\n", 5, "does not fit");
-    refused("[[buffer]]\nname = 'a'\ntype = 'u8'\nlen = 4\ninit = 'ones'\n", 5, "ones");
+    refused(
+        "[[buffer]]\nname = 'a'\ntype = 'u32'\nlen = 0\n",
+        4,
+        "at least one",
+    );
+    refused(
+        "[[buffer]]\nname = 'a'\ntype = 'u64'\nlen = 9223372036854775807\n",
+        4,
+        "more than any device",
+    );
+    refused(
+        "[[buffer]]\nname = 'a'\ntype = 'u8'\nlen = 4\ninit = 'fill:256'\n",
+        5,
+        "does not fit",
+    );
+    refused(
+        "[[buffer]]\nname = 'a'\ntype = 'u8'\nlen = 4\ninit = 'ones'\n",
+        5,
+        "ones",
+    );
     refused("[[buffer]]\nname = 'a+1'\ntype = 'u8'\nlen = 4\n", 2, "`+`");
-    refused("[[buffer]]\nname = 'a'\ntype = 'u8'\nlen = 4\ndevice = 1\n", 5, "no device 1");
-    refused(&format!("{HEAD}[[buffer]]\nname = 'data'\ntype = 'u8'\nlen = 4\n"), 9, "already");
+    refused(
+        "[[buffer]]\nname = 'a'\ntype = 'u8'\nlen = 4\ndevice = 1\n",
+        5,
+        "no device 1",
+    );
+    refused(
+        &format!("{HEAD}[[buffer]]\nname = 'data'\ntype = 'u8'\nlen = 4\n"),
+        9,
+        "already",
+    );
     refused("[[buffer]]\nname = 'a'\nlen = 4\n", 1, "type");
 }
 
@@ -253,8 +374,16 @@ fn modules_and_buffers() {
 fn steps_do_one_thing_with_the_keys_that_belong_to_it() {
     step_refused("stream = 's'", 0, "does nothing");
     step_refused("free = 'data'\nread_back = 'data'", 1, "not both");
-    step_refused("free = 'data'\ngrid = [1]", 2, "`grid` means nothing in a `free` step");
-    step_refused("launch = 'k'\ngrid = [1]\nblock = [1]\nvalue = 1", 4, "`value`");
+    step_refused(
+        "free = 'data'\ngrid = [1]",
+        2,
+        "`grid` means nothing in a `free` step",
+    );
+    step_refused(
+        "launch = 'k'\ngrid = [1]\nblock = [1]\nvalue = 1",
+        4,
+        "`value`",
+    );
     step_refused("synchronize = 'device'\nstream = 's'", 2, "`stream`");
 }
 
@@ -263,10 +392,19 @@ fn launches() {
     step_refused("launch = 'k'\nblock = [1]", 1, "`grid`");
     step_refused("launch = 'k'\ngrid = [1]", 1, "`block`");
     step_refused("launch = 'k'\ngrid = []\nblock = [1]", 2, "one to three");
-    step_refused("launch = 'k'\ngrid = [1, 1, 1, 1]\nblock = [1]", 2, "one to three");
+    step_refused(
+        "launch = 'k'\ngrid = [1, 1, 1, 1]\nblock = [1]",
+        2,
+        "one to three",
+    );
     step_refused("launch = 'k'\ngrid = [1]\nblock = [0]", 3, "at least 1");
-    step_refused("launch = 'k'\ngrid = [1]\nblock = [1]\nmodule = 'n'", 4, "no module `n`; there are: m");
-    let args = |a: &str| format!("launch = 'k'\ngrid = [1]\nblock = [1]\nargs = [\n  'data',\n  {a},\n]");
+    step_refused(
+        "launch = 'k'\ngrid = [1]\nblock = [1]\nmodule = 'n'",
+        4,
+        "no module `n`; there are: m",
+    );
+    let args =
+        |a: &str| format!("launch = 'k'\ngrid = [1]\nblock = [1]\nargs = [\n  'data',\n  {a},\n]");
     step_refused(&args("'dat'"), 6, "no buffer `dat`; there are: data");
     step_refused(&args("'data+x'"), 6, "byte offset");
     step_refused(&args("'data+17'"), 6, "outside the buffer's 16 bytes");
@@ -275,8 +413,16 @@ fn launches() {
     step_refused(&args("{ q = 1 }"), 6, "not an element type");
     step_refused(&args("{ u8 = 256 }"), 6, "does not fit");
     step_refused(&args("{ u32 = 'x' }"), 6, "typed number");
-    refused("[[step]]\nlaunch = 'k'\ngrid = [1]\nblock = [1]\n", 2, "no [[module]]");
-    refused("[[module]]\nptx=''\n[[module]]\nptx=''\n[[step]]\nlaunch = 'k'\n", 6, "several modules");
+    refused(
+        "[[step]]\nlaunch = 'k'\ngrid = [1]\nblock = [1]\n",
+        2,
+        "no [[module]]",
+    );
+    refused(
+        "[[module]]\nptx=''\n[[module]]\nptx=''\n[[step]]\nlaunch = 'k'\n",
+        6,
+        "several modules",
+    );
 }
 
 #[test]
@@ -290,25 +436,50 @@ fn memory_steps() {
     step_refused("memset = 'dat'", 1, "no buffer");
     step_refused("memset = 'data'\nvalue = 256", 2, "one byte");
     step_refused("memset = 'data'\nvalue = 1.0", 2, "one byte");
-    step_refused("copy = { from = 'data', to = 'data+8', bytes = 9 }", 1, "more than `data+8` has (8)");
+    step_refused(
+        "copy = { from = 'data', to = 'data+8', bytes = 9 }",
+        1,
+        "more than `data+8` has (8)",
+    );
     step_refused("free = 'data'\n[[step]]\nfree = 'data'", 3, "freed before");
     step_refused("allocate = 'data'", 1, "allocated already");
 }
 
 #[test]
 fn expectations() {
-    let refuse = |text: &str, line: u32, part: &str| refused(&format!("{HEAD}{text}"), line + 7, part);
+    let refuse =
+        |text: &str, line: u32, part: &str| refused(&format!("{HEAD}{text}"), line + 7, part);
     refuse("[expect]\nschedules = 0\n", 2, "at least 1");
     refuse("[expect]\noutcome = 'crash'\n", 2, "crash");
-    refuse("[expect]\nraces = []\n[[expect.race]]\nkind = 'RAW'\n", 2, "exclude each other");
+    refuse(
+        "[expect]\nraces = []\n[[expect.race]]\nkind = 'RAW'\n",
+        2,
+        "exclude each other",
+    );
     refuse("[[expect.race]]\nkind = 'RAR'\n", 2, "RAR");
     refuse("[[expect.race]]\nkind = []\n", 2, "allows nothing");
     refuse("[[expect.race]]\nkind = 3\n", 2, "a word or a list");
     refuse("[[expect.race]]\nclass = 'races'\n", 2, "races");
-    refuse("[[expect.value]]\nbuffer = 'dat'\nvalues = [1]\n", 2, "no buffer `dat`");
-    refuse("[[expect.value]]\nbuffer = 'data'\nvalues = [1,2,3,4,5]\n", 3, "has 4 elements");
-    refuse("[[expect.value]]\nbuffer = 'data'\nvalues = [1,\n-1]\n", 4, "does not fit");
-    refuse("[[expect.value]]\nbuffer = 'data'\nvalues = [true]\n", 3, "a number");
+    refuse(
+        "[[expect.value]]\nbuffer = 'dat'\nvalues = [1]\n",
+        2,
+        "no buffer `dat`",
+    );
+    refuse(
+        "[[expect.value]]\nbuffer = 'data'\nvalues = [1,2,3,4,5]\n",
+        3,
+        "has 4 elements",
+    );
+    refuse(
+        "[[expect.value]]\nbuffer = 'data'\nvalues = [1,\n-1]\n",
+        4,
+        "does not fit",
+    );
+    refuse(
+        "[[expect.value]]\nbuffer = 'data'\nvalues = [true]\n",
+        3,
+        "a number",
+    );
 }
 
 #[test]
@@ -319,7 +490,11 @@ fn what_is_no_text_is_refused() {
     assert!(error.message.contains(":2: not UTF-8"), "{}", error.message);
     std::fs::remove_file(&path).unwrap();
     let error = load(&path).unwrap_err();
-    assert!(error.message.starts_with("cannot read "), "{}", error.message);
+    assert!(
+        error.message.starts_with("cannot read "),
+        "{}",
+        error.message
+    );
     assert_eq!(error.code, 2);
 }
 

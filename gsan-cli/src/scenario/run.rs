@@ -1,1 +1,279 @@
-//! Runs.
+//! Runs a scenario: every schedule on a fresh simulated device (on a GPU: every repetition in a fresh session), reports merged.
+
+use super::expect::{Judge, Values};
+use super::issue::Issuer;
+use super::model::*;
+use crate::device::{Chosen, reset_simulator};
+use crate::element::Init;
+use crate::failure::{Failure, Result};
+use crate::ptx::{self, one_line};
+use crate::render::json::Printed;
+use gsan_host::report::Report;
+use gsan_host::{ErrorKind, Session};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How to run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where.
+    pub device: Chosen,
+    /// First schedule seed.
+    pub seed: u64,
+    /// Schedules, or repetitions.
+    pub schedules: u32,
+    /// Whether anything is checked.
+    pub instrument: bool,
+    /// How long the host waits for the device at most.
+    pub time_limit: Duration,
+    /// The simulator's step budget.
+    pub budget: Option<u64>,
+    /// Buffers to print: index and how many elements.
+    pub print: Vec<(usize, Option<u64>)>,
+}
+
+/// What came out.
+#[derive(Debug)]
+pub struct Finished {
+    /// All schedules merged.
+    pub report: Report,
+    /// What `--print` asked for, as the last schedule left it.
+    pub printed: Vec<Printed>,
+    /// With `[expect]`: what differs from it.
+    pub differences: Option<Vec<String>>,
+}
+
+/// Called, from another thread, when the device does not answer in time, with everything found so far. It is expected to end
+/// the process: the thread that waits for the device cannot be woken.
+pub type OnExpiry = Arc<dyn Fn(Report) + Send + Sync>;
+
+/// Called after every schedule.
+pub type OnProgress<'a> = &'a mut dyn FnMut(u32);
+
+/// A scenario with everything that it names read into memory.
+pub struct Prepared<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// Per module: what reports call it, and its text.
+    pub modules: Vec<(String, String)>,
+    /// Initial contents that come from files, by buffer.
+    pub files: HashMap<usize, Vec<u8>>,
+}
+
+impl<'a> Prepared<'a> {
+    /// Reads the modules and initial contents.
+    pub fn read(scenario: &'a Scenario) -> Result<Prepared<'a>> {
+        let mut modules = Vec::new();
+        for module in &scenario.modules {
+            modules.push(match &module.source {
+                ModuleSource::Inline(text) => {
+                    gsan_ptx::parse(text).map_err(|e| {
+                        let message = format!(
+                            "module `{}`, line {}: {}",
+                            module.name,
+                            e.line,
+                            one_line(&e.message)
+                        );
+                        at_line(scenario, module.line, message)
+                    })?;
+                    (module.name.clone(), text.clone())
+                }
+                ModuleSource::File(path) => {
+                    let name = path
+                        .file_name()
+                        .map_or_else(|| module.name.clone(), |n| n.to_string_lossy().into());
+                    (name, ptx::read(path)?)
+                }
+            });
+        }
+        let mut files = HashMap::new();
+        for (index, buffer) in scenario.buffers.iter().enumerate() {
+            if let Init::File(path) = &buffer.init {
+                let bytes =
+                    read_content(path, buffer).map_err(|e| at_line(scenario, buffer.line, e))?;
+                files.insert(index, bytes);
+            }
+        }
+        Ok(Prepared {
+            scenario,
+            modules,
+            files,
+        })
+    }
+
+    /// Runs all schedules.
+    pub fn run(
+        &self,
+        options: &Options,
+        on_expiry: &OnExpiry,
+        on_progress: OnProgress<'_>,
+    ) -> Result<Finished> {
+        let expect = self.scenario.expect.as_ref();
+        let mut judge = expect.map(|e| Judge::new(self.scenario, e, options.instrument));
+        let merged: Arc<Mutex<Option<Report>>> = Arc::default();
+        let mut printed = Vec::new();
+        for number in 0..options.schedules {
+            let seed = options.seed.wrapping_add(u64::from(number));
+            let expiry = {
+                let (merged, on_expiry) = (merged.clone(), on_expiry.clone());
+                move |now: Report| on_expiry(join(lock(&merged).take(), now))
+            };
+            let once = self.once(options, seed, expiry)?;
+            if let Some(judge) = &mut judge {
+                judge.add(seed, &once.report, &once.values);
+            }
+            printed = once.printed;
+            let mut merged = lock(&merged);
+            *merged = Some(join(merged.take(), once.report));
+            on_progress(number + 1);
+        }
+        let report = lock(&merged)
+            .take()
+            .ok_or_else(|| Failure::input("nothing was run"))?;
+        Ok(Finished {
+            report,
+            printed,
+            differences: judge.map(|j| j.differences()),
+        })
+    }
+
+    fn once(
+        &self,
+        options: &Options,
+        seed: u64,
+        expiry: impl FnOnce(Report) + Send + 'static,
+    ) -> Result<Once> {
+        let shape = self.scenario.device;
+        if options.device.simulated {
+            reset_simulator(shape, seed, options.budget);
+        }
+        let session = Session::builder()
+            .devices(&options.device.devices(shape.devices.unwrap_or(1)))
+            .slots_per_sm(shape.slots_per_sm)
+            .clock_buffer_size(shape.clock_buffer_size)
+            .seed(seed as u32)
+            .schedule_seed(options.device.simulated.then_some(seed))
+            .instrument(options.instrument)
+            .watchdog(options.time_limit, expiry)
+            .build()
+            .map_err(|e| at_line(self.scenario, 0, e))?;
+        let mut issuer = Issuer::new(self, session);
+        // An error of the run ends the issuing only: what was found until then is reported.
+        let failed = match issuer.everything() {
+            Ok(()) => None,
+            Err((line, error)) if error.kind() == ErrorKind::Input => {
+                return Err(at_line(self.scenario, line, error));
+            }
+            Err((_, error)) => Some(error.to_string()),
+        };
+        let expected = self.scenario.expect.iter().flat_map(|e| &e.values);
+        let values = expected
+            .map(|v| issuer.elements(v.buffer, v.values.len() as u64))
+            .collect();
+        let printed = options
+            .print
+            .iter()
+            .map(|(buffer, count)| issuer.printed(*buffer, *count))
+            .collect();
+        let report = issuer.finish().map_err(|e| {
+            // Then the first error says more.
+            Failure::run(failed.unwrap_or_else(|| e.to_string()))
+        })?;
+        Ok(Once {
+            report,
+            values,
+            printed,
+        })
+    }
+}
+
+/// One schedule.
+struct Once {
+    report: Report,
+    values: Vec<Values>,
+    printed: Vec<Printed>,
+}
+
+fn join(merged: Option<Report>, next: Report) -> Report {
+    match merged {
+        None => next,
+        Some(mut merged) => {
+            merged.merge(next);
+            merged
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `FILE:LINE: message`; without a line in the one-kernel form.
+fn at_line(scenario: &Scenario, line: u32, error: impl Into<Problem>) -> Failure {
+    let problem = error.into();
+    let message = if line == 0 {
+        format!("{}: {}", scenario.file.display(), problem.message)
+    } else {
+        format!("{}:{line}: {}", scenario.file.display(), problem.message)
+    };
+    Failure {
+        code: problem.code,
+        message,
+    }
+}
+
+/// What a place in the scenario is put before.
+struct Problem {
+    code: u8,
+    message: String,
+}
+
+impl From<String> for Problem {
+    fn from(message: String) -> Problem {
+        Problem {
+            code: crate::failure::exit::INPUT,
+            message,
+        }
+    }
+}
+
+impl From<gsan_host::Error> for Problem {
+    fn from(error: gsan_host::Error) -> Problem {
+        let code = match error.kind() {
+            ErrorKind::Input => crate::failure::exit::INPUT,
+            ErrorKind::Run => crate::failure::exit::RUN,
+        };
+        Problem {
+            code,
+            message: one_line(&error.to_string()),
+        }
+    }
+}
+
+fn read_content(path: &Path, buffer: &Buffer) -> std::result::Result<Vec<u8>, String> {
+    let size = std::fs::metadata(path)
+        .map_err(|e| format!("cannot read {}: {e}", path.display()))?
+        .len();
+    if size > buffer.bytes() {
+        return Err(format!(
+            "{} has {size} bytes, `{}` only {} ({} × {})",
+            path.display(),
+            buffer.name,
+            buffer.bytes(),
+            buffer.len,
+            buffer.ty
+        ));
+    }
+    let bytes = std::fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+    // It may have grown, or be no plain file.
+    if bytes.len() as u64 > buffer.bytes() {
+        return Err(format!(
+            "{} has more bytes than `{}`",
+            path.display(),
+            buffer.name
+        ));
+    }
+    Ok(bytes)
+}

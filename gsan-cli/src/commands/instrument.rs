@@ -1,0 +1,46 @@
+//! `gsan instrument`
+
+use crate::args::InstrumentArgs;
+use crate::failure::{Failure, Result, exit};
+use crate::{output, ptx};
+use std::path::Path;
+
+/// Writes the instrumented module.
+pub fn run(args: &InstrumentArgs) -> Result<u8> {
+    let text = ptx::read(&args.input)?;
+    let done = ptx::instrument(&args.input, &text)?;
+    if args.output == Path::new("-") {
+        output::raw(&done.text);
+    } else {
+        std::fs::write(&args.output, &done.text).map_err(|e| {
+            Failure::input(format_args!("cannot write {}: {e}", args.output.display()))
+        })?;
+    }
+    for u in &done.unsupported {
+        let partly = if u.partly {
+            "only partly checked"
+        } else {
+            "not checked"
+        };
+        output::warn(&format!(
+            "{}:{}: {partly}: {} ({})",
+            args.input.display(),
+            u.ptx_line,
+            u.text,
+            u.why
+        ));
+    }
+    if done.already_linked {
+        output::warn(&format!(
+            "{}: gsan's runtime is in it already; nothing was changed",
+            args.input.display()
+        ));
+    }
+    output::eprint(&format!(
+        "{} kernels, {} places instrumented, {} not or partly checked\n",
+        done.entries.len(),
+        done.sites.len(),
+        done.unsupported.len()
+    ));
+    Ok(exit::CLEAN)
+}

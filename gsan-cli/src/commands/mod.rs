@@ -1,0 +1,7 @@
+//! The subcommands. Each returns the exit code.
+
+pub mod demo;
+pub mod doctor;
+pub mod instrument;
+pub mod report;
+pub mod run;

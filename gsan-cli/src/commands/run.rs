@@ -1,0 +1,138 @@
+//! `gsan run`
+
+use crate::args::RunArgs;
+use crate::device;
+use crate::failure::{Failure, Result, exit};
+use crate::output::{self, Reporter};
+use crate::progress;
+use crate::scenario::model::{ModuleSource, Scenario};
+use crate::scenario::one_kernel::OneKernel;
+use crate::scenario::parse;
+use crate::scenario::run::{Finished, OnExpiry, Options, Prepared};
+use gsan_host::report::{Outcome, Report};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Schedules of a scenario with `[expect]` that does not say how many.
+const EXPECT_SCHEDULES: u32 = 8;
+
+/// Runs it.
+pub fn run(args: &RunArgs) -> Result<u8> {
+    let scenario = scenario(args)?;
+    let print = args
+        .print
+        .iter()
+        .map(|p| Ok((p.find(&scenario)?, p.count)))
+        .collect::<Result<_>>()?;
+    let prepared = Prepared::read(&scenario)?;
+    let expected = scenario
+        .expect
+        .as_ref()
+        .map(|e| e.schedules.unwrap_or(EXPECT_SCHEDULES));
+    let options = Options {
+        device: device::choose(args.device.device)?,
+        seed: args.seed,
+        schedules: args.schedules.or(expected).unwrap_or(1),
+        instrument: !args.no_instrument,
+        time_limit: Duration::from_secs(args.time_limit),
+        budget: args.budget,
+        print,
+    };
+    let reporter = reporter(args, &scenario);
+    let progress = progress::schedules(&scenario.name, options.schedules);
+    let on_expiry = on_expiry(reporter.clone(), options.time_limit);
+    let finished = prepared.run(&options, &on_expiry, &mut |n| {
+        progress.set_position(u64::from(n))
+    })?;
+    progress.finish_and_clear();
+    reporter.emit(&finished.report, &finished.printed)?;
+    Ok(code(&scenario, &finished))
+}
+
+fn scenario(args: &RunArgs) -> Result<Scenario> {
+    let one = OneKernel {
+        kernel: args.kernel.as_deref(),
+        grid: args.grid,
+        block: args.block,
+        cluster: args.cluster,
+        shared: args.shared,
+        args: &args.args,
+    };
+    if !args
+        .file
+        .extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case("toml"))
+    {
+        return one.scenario(&args.file);
+    }
+    match one.any() {
+        None => parse::load(&args.file),
+        Some(option) => Err(Failure::input(format_args!(
+            "{}: {option} belongs to the one-kernel form; a scenario says such things itself",
+            args.file.display()
+        ))),
+    }
+}
+
+fn reporter(args: &RunArgs, scenario: &Scenario) -> Reporter {
+    let mut beside = vec![scenario.file.clone()];
+    beside.extend(scenario.modules.iter().filter_map(|m| match &m.source {
+        ModuleSource::File(path) => Some(path.clone()),
+        ModuleSource::Inline(_) => None,
+    }));
+    Reporter {
+        format: args.format,
+        out: args.out.clone(),
+        beside,
+    }
+}
+
+/// Reports what there is and ends the process.
+fn on_expiry(reporter: Reporter, limit: Duration) -> OnExpiry {
+    Arc::new(move |mut report: Report| {
+        report.outcome = Outcome::Budget;
+        report.message.get_or_insert_with(|| {
+            format!(
+                "the device did not answer for {} seconds; --time-limit SECONDS waits longer",
+                limit.as_secs()
+            )
+        });
+        if let Err(failure) = reporter.emit(&report, &[]) {
+            output::error(&failure.message);
+        }
+        std::process::exit(i32::from(exit::RUN));
+    })
+}
+
+fn code(scenario: &Scenario, finished: &Finished) -> u8 {
+    let report = &finished.report;
+    if let Some(differences) = &finished.differences {
+        for difference in differences {
+            output::error(difference);
+        }
+        let expected = scenario
+            .expect
+            .as_ref()
+            .map_or(Outcome::Completed, |e| e.outcome);
+        // A driver that refuses its work says nothing about the program, unless just that was expected.
+        return if report.outcome == Outcome::Error && expected != Outcome::Error {
+            exit::RUN
+        } else if differences.is_empty() {
+            exit::CLEAN
+        } else {
+            exit::RACE
+        };
+    }
+    exit_code(report)
+}
+
+/// The exit code of a report on which nothing was expected.
+pub fn exit_code(report: &Report) -> u8 {
+    if report.outcome != Outcome::Completed {
+        exit::RUN
+    } else if report.races.is_empty() {
+        exit::CLEAN
+    } else {
+        exit::RACE
+    }
+}

@@ -1,0 +1,150 @@
+//! Where reports and messages go.
+
+use crate::args::Format;
+use crate::failure::{Failure, Result};
+use crate::render::json::Printed;
+use crate::render::source::Sources;
+use crate::render::text::clean;
+use crate::render::{json, sarif, text};
+use gsan_host::report::{Outcome, Report};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+/// Writes a report in the chosen format to the chosen place.
+#[derive(Debug, Clone)]
+pub struct Reporter {
+    /// How.
+    pub format: Format,
+    /// Where; `None`: the standard output.
+    pub out: Option<PathBuf>,
+    /// Files beside which sources are looked for.
+    pub beside: Vec<PathBuf>,
+}
+
+impl Reporter {
+    /// Writes it.
+    pub fn emit(&self, report: &Report, printed: &[Printed]) -> Result<()> {
+        let rendered = match self.format {
+            Format::Text => {
+                let mut rendered = text::render(report, &self.sources());
+                for p in printed {
+                    rendered.push_str(&printed_line(p));
+                }
+                rendered
+            }
+            Format::Json => json::render(report, printed),
+            Format::Sarif => sarif::render(report),
+        };
+        match &self.out {
+            None => print(&rendered),
+            Some(path) => {
+                let plain = anstream::adapter::strip_str(&rendered).to_string();
+                std::fs::write(path, plain).map_err(|e| {
+                    Failure::input(format_args!("cannot write {}: {e}", path.display()))
+                })?;
+            }
+        }
+        // What `--print` asked for is for the reader, wherever the report went.
+        if self.out.is_some() || self.format != Format::Text {
+            let to_stdout = self.out.is_some();
+            for p in printed {
+                if to_stdout {
+                    print(&printed_line(p))
+                } else {
+                    eprint(&printed_line(p))
+                }
+            }
+        }
+        self.on_stderr(report);
+        Ok(())
+    }
+
+    fn sources(&self) -> Sources {
+        self.beside
+            .iter()
+            .fold(Sources::new(), |s, file| s.beside(file))
+    }
+
+    /// What nobody may miss, whichever format was asked for: instructions that are not checked, and a failed run.
+    fn on_stderr(&self, report: &Report) {
+        let text_on_screen = self.format == Format::Text
+            && self.out.is_none()
+            && std::io::stdout().is_terminal()
+            && std::io::stderr().is_terminal();
+        if text_on_screen {
+            return;
+        }
+        const SHOWN: usize = 20;
+        for u in report.unsupported.iter().take(SHOWN) {
+            warn(&format!(
+                "{}:{}: not checked: {} ({})",
+                u.module,
+                u.ptx_line,
+                clean(u.text.trim()),
+                u.why
+            ));
+        }
+        if report.unsupported.len() > SHOWN {
+            warn(&format!(
+                "{} more instructions are not checked; see the report",
+                report.unsupported.len() - SHOWN
+            ));
+        }
+        if report.outcome != Outcome::Completed {
+            let why = report.message.as_deref().unwrap_or("no more is known");
+            let why = why
+                .lines()
+                .map(str::trim)
+                .filter(|l| !l.is_empty())
+                .collect::<Vec<_>>()
+                .join("; ");
+            error(&format!(
+                "{}: {why}",
+                text::outcome_sentence(report.outcome)
+            ));
+        }
+    }
+}
+
+fn printed_line(p: &Printed) -> String {
+    format!("{} = [{}]\n", clean(&p.buffer), p.values.join(", "))
+}
+
+/// To the standard output, without styles where it is no terminal. A closed pipe ends nothing.
+pub fn print(text: &str) {
+    let mut out = anstream::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// The same to the standard error.
+pub fn eprint(text: &str) {
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
+}
+
+/// `error: …` on the standard error.
+pub fn error(message: &str) {
+    eprint(&format!(
+        "{0}error{0:#}: {1}\n",
+        anstyle::AnsiColor::BrightRed.on_default().bold(),
+        clean_lines(message)
+    ));
+}
+
+/// `warning: …` on the standard error.
+pub fn warn(message: &str) {
+    eprint(&format!(
+        "{0}warning{0:#}: {1}\n",
+        anstyle::AnsiColor::BrightYellow.on_default().bold(),
+        clean(message)
+    ));
+}
+
+fn clean_lines(message: &str) -> String {
+    message.lines().map(clean).collect::<Vec<_>>().join("\n")
+}
+
+/// Bytes to the standard output as they are.
+pub fn raw(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
