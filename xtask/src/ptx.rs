@@ -229,16 +229,12 @@ fn without_crate_hashes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("_R") {
-        let before_is_name = rest[..at].chars().next_back().is_some_and(is_symbol);
+        // To the end of the symbol; `_R` may stand inside: `switch_$_table_$__RNv…`.
         let (head, tail) = rest.split_at(at);
         let length = tail.find(|c| !is_symbol(c)).unwrap_or(tail.len());
         let (symbol, after) = tail.split_at(length);
         out.push_str(head);
-        if before_is_name {
-            out.push_str(symbol)
-        } else {
-            push_without_hashes(&mut out, symbol)
-        }
+        push_without_hashes(&mut out, symbol);
         rest = after;
     }
     out.push_str(rest);
@@ -273,11 +269,14 @@ mod tests {
         let text = "call.uni _RINvNtCsagmnAkPFeda_11gsan_device9reference4readNtCsbdBQHPAmLGS_12gsan_runtime, (%rd1);";
         let want = "call.uni _RINvNtCs_11gsan_device9reference4readNtCs_12gsan_runtime, (%rd1);";
         assert_eq!(without_crate_hashes(text), want);
+        assert_eq!(
+            without_crate_hashes("switch_$_table_$__RNvCsagmnAkPFeda_3foo[16]"),
+            "switch_$_table_$__RNvCs_3foo[16]"
+        );
         for same in [
             "",
             "_R",
             "mov.u32 CsagmnAkPFeda_x, 1;",
-            "x_RCsagmnAkPFeda_y",
             "_RNv3CsIt_4x",
             "st [_Rest], Cs;",
         ] {
