@@ -34,7 +34,13 @@ pub enum Error {
     /// The builder's values don't fit together.
     #[error("{0}")]
     Configuration(String),
-    /// The PTX can't be parsed or instrumented.
+    /// The PTX can't be parsed.
+    #[error("{message}")]
+    Syntax {
+        /// File, line and column, what is wrong, and the line.
+        message: String,
+    },
+    /// The PTX can't be instrumented.
     #[error("{module}: {message}")]
     Instrument {
         /// The module's name.

@@ -1,14 +1,43 @@
 //! gsan's host side: memory, modules, streams and launches through the CUDA driver API, and the report of what was found.
+//!
+//! [`Session`] is the entry point. It knows only the driver API, so the same code runs on a GPU and on the simulator,
+//! which is a driver too (`cuda_lazy` finds one or the other).
+//!
+//! | file | holds |
+//! |---|---|
+//! | `session/` | the public calls |
+//! | `driver/` | the driver API as owned objects |
+//! | `buddy.rs`, `reservation.rs` | checked memory with its shadow |
+//! | `clocks.rs`, `rows.rs` | what the host's calls order, and the clock rows that launches inherit |
+//! | `runtime_state.rs` | the runtime's state on each device |
+//! | `prepare.rs`, `launch_plan.rs` | modules and launches before the driver sees them |
+//! | `catalogue.rs`, `records.rs`, `merge.rs`, `report.rs` | from race records to the report |
+//! | `watchdog.rs` | the report of a run that hangs |
 
+// cuda-lazy defines the symbols that cust links to.
+use cuda_lazy as _;
+
+mod agree;
+mod buddy;
+mod catalogue;
+mod clocks;
+mod driver;
 pub mod error;
+mod launch_plan;
 mod merge;
+mod prepare;
+mod records;
 pub mod report;
 pub mod request;
+mod reservation;
+mod rows;
+mod runtime_state;
 pub mod session;
+mod watchdog;
 
 pub use error::{Error, ErrorKind, Result};
 pub use request::{
     Arg, Buffer, EventId, KernelInfo, LaunchId, LaunchSpec, MemoryKind, ModuleId, ParamInfo,
     ReadId, StreamFlags, StreamId, Wait,
 };
-pub use session::{Builder, Session};
+pub use session::{Builder, Session, ThreadClock, list_devices};

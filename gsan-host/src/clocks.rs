@@ -1,0 +1,428 @@
+//! Which launches the host's calls order: stream rows, events, the legacy default stream, host synchronisation.
+//!
+//! A *row* is a clock in device memory that was published by a launch (or joined from others) and never changes once
+//! that launch is over. What a stream, an event or the host "knows" is a *frontier*: a few rows none of which covers
+//! another. Frontiers are joined here, on paper; only a launch that inherits more than one row needs a joined row in
+//! memory (`rows.rs`).
+//!
+//! Whether a row covers another is known without looking into them: each row belongs to its stream's line, where later
+//! rows cover earlier ones, and keeps which row of each other line it covers: a vector clock over streams.
+
+use crate::request::StreamFlags;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A row of clocks: where it is kept, and what it covers.
+pub(crate) struct Row<S> {
+    /// Its memory.
+    pub(crate) storage: S,
+    /// Line (stream) and place in it.
+    place: (u32, u64),
+    /// The last place of each line that it covers, its own included.
+    covers: BTreeMap<u32, u64>,
+}
+
+impl<S> Row<S> {
+    /// Whether everything in `other` is in this row.
+    pub(crate) fn covers(&self, other: &Row<S>) -> bool {
+        self.covers
+            .get(&other.place.0)
+            .is_some_and(|&place| place >= other.place.1)
+    }
+}
+
+/// Rows of which none covers another: together they are a clock. None: the beginning.
+pub(crate) struct Frontier<S> {
+    rows: Vec<Rc<Row<S>>>,
+}
+
+impl<S> Default for Frontier<S> {
+    fn default() -> Self {
+        Frontier { rows: Vec::new() }
+    }
+}
+
+impl<S> Clone for Frontier<S> {
+    fn clone(&self) -> Self {
+        Frontier {
+            rows: self.rows.clone(),
+        }
+    }
+}
+
+impl<S> Frontier<S> {
+    /// The rows.
+    pub(crate) fn rows(&self) -> &[Rc<Row<S>>] {
+        &self.rows
+    }
+
+    fn join(&mut self, other: &Frontier<S>) {
+        for row in &other.rows {
+            if self.rows.iter().any(|known| known.covers(row)) {
+                continue;
+            }
+            self.rows.retain(|known| !row.covers(known));
+            self.rows.push(row.clone());
+        }
+    }
+}
+
+struct StreamClock<S> {
+    flags: StreamFlags,
+    device: u32,
+    frontier: Frontier<S>,
+    last_place: u64,
+}
+
+/// All that the host's calls have ordered.
+pub(crate) struct Clocks<S> {
+    streams: Vec<StreamClock<S>>,
+    events: Vec<Frontier<S>>,
+    host: Frontier<S>,
+}
+
+impl<S> Clocks<S> {
+    pub(crate) fn new() -> Clocks<S> {
+        Clocks {
+            streams: Vec::new(),
+            events: Vec::new(),
+            host: Frontier::default(),
+        }
+    }
+
+    /// A new stream; numbers count from 0.
+    pub(crate) fn add_stream(&mut self, flags: StreamFlags, device: u32) {
+        self.streams.push(StreamClock {
+            flags,
+            device,
+            frontier: Frontier::default(),
+            last_place: 0,
+        });
+    }
+
+    /// A new event; numbers count from 0.
+    pub(crate) fn add_event(&mut self) {
+        self.events.push(Frontier::default());
+    }
+
+    /// Something is issued to the stream: it is ordered after what the host has waited for, and with the legacy default
+    /// stream of the device as the stream's flags say. Returns what the work inherits.
+    pub(crate) fn issue(&mut self, stream: usize) -> Frontier<S> {
+        let Some(this) = self.streams.get(stream) else {
+            return Frontier::default();
+        };
+        let (flags, device) = (this.flags, this.device);
+        let mut frontier = this.frontier.clone();
+        frontier.join(&self.host);
+        for (i, other) in self.streams.iter().enumerate() {
+            let ordered = match (flags, other.flags) {
+                _ if i == stream || other.device != device => false,
+                (StreamFlags::NonBlocking, _) | (_, StreamFlags::NonBlocking) => false,
+                (StreamFlags::LegacyDefault, _) | (_, StreamFlags::LegacyDefault) => true,
+                _ => false,
+            };
+            if ordered {
+                frontier.join(&other.frontier);
+            }
+        }
+        self.streams[stream].frontier = frontier.clone();
+        frontier
+    }
+
+    /// A row that work on the stream makes out of `inputs`. The stream knows it from now on, and nothing else: it must
+    /// cover all that the stream knew.
+    pub(crate) fn publish(
+        &mut self,
+        stream: usize,
+        storage: S,
+        inputs: &Frontier<S>,
+    ) -> Rc<Row<S>> {
+        let mut covers = BTreeMap::new();
+        for row in &inputs.rows {
+            for (&line, &place) in &row.covers {
+                let known = covers.entry(line).or_insert(place);
+                *known = place.max(*known);
+            }
+        }
+        let line = stream as u32;
+        let place = match self.streams.get_mut(stream) {
+            Some(this) => {
+                this.last_place += 1;
+                this.last_place
+            }
+            None => 0,
+        };
+        covers.insert(line, place);
+        let row = Rc::new(Row {
+            storage,
+            place: (line, place),
+            covers,
+        });
+        if let Some(this) = self.streams.get_mut(stream) {
+            this.frontier = Frontier {
+                rows: vec![row.clone()],
+            };
+        }
+        row
+    }
+
+    /// The event captures the stream's work so far.
+    pub(crate) fn record(&mut self, event: usize, stream: usize) {
+        let frontier = self.issue(stream);
+        if let Some(event) = self.events.get_mut(event) {
+            *event = frontier;
+        }
+    }
+
+    /// The stream's later work waits for the event.
+    pub(crate) fn wait(&mut self, stream: usize, event: usize) {
+        self.issue(stream);
+        if let (Some(stream), Some(event)) = (self.streams.get_mut(stream), self.events.get(event))
+        {
+            stream.frontier.join(event);
+        }
+    }
+
+    /// The host has waited for the stream.
+    pub(crate) fn host_waited_for_stream(&mut self, stream: usize) {
+        let frontier = self.issue(stream);
+        self.host.join(&frontier);
+    }
+
+    /// The host has waited for the event.
+    pub(crate) fn host_waited_for_event(&mut self, event: usize) {
+        if let Some(event) = self.events.get(event) {
+            self.host.join(event);
+        }
+    }
+
+    /// The host has waited for all work of a device.
+    pub(crate) fn host_waited_for_device(&mut self, device: u32) {
+        for stream in self.streams.iter().filter(|s| s.device == device) {
+            self.host.join(&stream.frontier);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use StreamFlags::{Blocking, LegacyDefault, NonBlocking, PerThreadDefault};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// A row's storage in these tests: the launches that it covers, the plain truth.
+    type Truth = BTreeSet<u32>;
+
+    struct Host {
+        clocks: Clocks<Truth>,
+        launches: u32,
+    }
+
+    impl Host {
+        fn new(streams: &[StreamFlags]) -> Host {
+            let mut clocks = Clocks::new();
+            for &flags in streams {
+                clocks.add_stream(flags, 0);
+            }
+            Host {
+                clocks,
+                launches: 0,
+            }
+        }
+
+        fn event(&mut self) -> usize {
+            self.clocks.add_event();
+            self.clocks.events.len() - 1
+        }
+
+        /// Launches, and tells which launches come before.
+        fn launch(&mut self, stream: usize) -> Truth {
+            let inherited = self.clocks.issue(stream);
+            let before: Truth = inherited
+                .rows()
+                .iter()
+                .flat_map(|r| r.storage.iter().copied())
+                .collect();
+            let mut after = before.clone();
+            after.insert(self.launches);
+            self.launches += 1;
+            self.clocks.publish(stream, after, &inherited);
+            before
+        }
+    }
+
+    #[test]
+    fn one_stream_is_in_order_and_two_are_not() {
+        let mut h = Host::new(&[Blocking, Blocking]);
+        assert_eq!(h.launch(0), Truth::new());
+        assert_eq!(h.launch(0), Truth::from([0]));
+        assert_eq!(h.launch(1), Truth::new());
+        assert_eq!(h.launch(0), Truth::from([0, 1]));
+    }
+
+    #[test]
+    fn an_event_carries_what_came_before_its_record() {
+        let mut h = Host::new(&[Blocking, Blocking, NonBlocking]);
+        let e = h.event();
+        h.launch(0);
+        h.clocks.record(e, 0);
+        h.launch(0);
+        h.clocks.wait(1, e);
+        assert_eq!(h.launch(1), Truth::from([0]));
+        h.clocks.wait(2, e);
+        assert_eq!(h.launch(2), Truth::from([0]));
+        // Recording again replaces what it holds.
+        h.clocks.record(e, 0);
+        h.clocks.wait(2, e);
+        assert_eq!(h.launch(2), Truth::from([0, 1, 3]));
+    }
+
+    #[test]
+    fn an_event_that_was_never_recorded_orders_nothing() {
+        let mut h = Host::new(&[Blocking, Blocking]);
+        let e = h.event();
+        h.launch(0);
+        h.clocks.wait(1, e);
+        h.clocks.host_waited_for_event(e);
+        assert_eq!(h.launch(1), Truth::new());
+    }
+
+    #[test]
+    fn what_the_host_waited_for_comes_before_all_that_it_issues() {
+        let mut h = Host::new(&[Blocking, NonBlocking]);
+        let e = h.event();
+        h.launch(0);
+        h.clocks.record(e, 0);
+        h.launch(0);
+        h.clocks.host_waited_for_event(e);
+        assert_eq!(h.launch(1), Truth::from([0]));
+        h.clocks.host_waited_for_stream(0);
+        assert_eq!(h.launch(1), Truth::from([0, 1, 2]));
+        h.launch(0);
+        h.clocks.host_waited_for_device(0);
+        assert_eq!(h.launch(1), Truth::from([0, 1, 2, 3, 4]));
+    }
+
+    #[test]
+    fn the_legacy_default_stream_is_ordered_with_blocking_streams_both_ways() {
+        let mut h = Host::new(&[LegacyDefault, Blocking, NonBlocking, PerThreadDefault]);
+        h.launch(1); // 0
+        h.launch(2); // 1
+        h.launch(3); // 2
+        assert_eq!(h.launch(0), Truth::from([0, 2])); // 3
+        assert_eq!(h.launch(1), Truth::from([0, 2, 3]));
+        assert_eq!(h.launch(2), Truth::from([1]));
+        assert_eq!(h.launch(3), Truth::from([0, 2, 3]));
+    }
+
+    #[test]
+    fn devices_have_default_streams_of_their_own() {
+        let mut h = Host::new(&[LegacyDefault]);
+        h.clocks.add_stream(Blocking, 1);
+        h.launch(0);
+        assert_eq!(h.launch(1), Truth::new());
+        h.clocks.host_waited_for_device(0);
+        assert_eq!(h.launch(1), Truth::from([0, 1]));
+    }
+
+    #[test]
+    fn frontiers_stay_small() {
+        let mut h = Host::new(&[Blocking, Blocking]);
+        let e = h.event();
+        for _ in 0..1000 {
+            h.launch(0);
+            h.clocks.record(e, 0);
+            h.clocks.wait(1, e);
+            h.launch(1);
+            h.clocks.host_waited_for_stream(1);
+            assert_eq!(h.clocks.host.rows().len(), 1);
+        }
+        assert!(h.clocks.issue(1).rows().len() == 1);
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Launch(usize),
+        Record(usize, usize),
+        Wait(usize, usize),
+        SyncStream(usize),
+        SyncEvent(usize),
+        SyncDevice,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0usize..4).prop_map(Step::Launch),
+            2 => (0usize..3, 0usize..4).prop_map(|(e, s)| Step::Record(e, s)),
+            2 => (0usize..4, 0usize..3).prop_map(|(s, e)| Step::Wait(s, e)),
+            1 => (0usize..4).prop_map(Step::SyncStream),
+            1 => (0usize..3).prop_map(Step::SyncEvent),
+            1 => Just(Step::SyncDevice),
+        ]
+    }
+
+    proptest! {
+        /// Against sets of launches, joined without any thought of what covers what.
+        #[test]
+        fn pruned_frontiers_know_the_same_as_plain_sets(steps in prop::collection::vec(step(), 1..120)) {
+            const FLAGS: [StreamFlags; 4] = [LegacyDefault, Blocking, NonBlocking, PerThreadDefault];
+            let mut h = Host::new(&FLAGS);
+            let mut streams = vec![Truth::new(); 4];
+            let mut events = vec![Truth::new(); 3];
+            let mut host = Truth::new();
+            for _ in 0..3 {
+                h.event();
+            }
+            let issue = |streams: &mut Vec<Truth>, host: &Truth, s: usize| {
+                streams[s] = &streams[s] | host;
+                for other in 0..4 {
+                    let legacy = FLAGS[s] == LegacyDefault || FLAGS[other] == LegacyDefault;
+                    if legacy && FLAGS[s] != NonBlocking && FLAGS[other] != NonBlocking {
+                        streams[s] = &streams[s] | &streams[other];
+                    }
+                }
+            };
+            for step in steps {
+                match step {
+                    Step::Launch(s) => {
+                        issue(&mut streams, &host, s);
+                        let id = h.launches;
+                        prop_assert_eq!(h.launch(s), streams[s].clone());
+                        streams[s].insert(id);
+                    }
+                    Step::Record(e, s) => {
+                        h.clocks.record(e, s);
+                        issue(&mut streams, &host, s);
+                        events[e] = streams[s].clone();
+                    }
+                    Step::Wait(s, e) => {
+                        h.clocks.wait(s, e);
+                        issue(&mut streams, &host, s);
+                        streams[s] = &streams[s] | &events[e];
+                    }
+                    Step::SyncStream(s) => {
+                        h.clocks.host_waited_for_stream(s);
+                        issue(&mut streams, &host, s);
+                        host = &host | &streams[s];
+                    }
+                    Step::SyncEvent(e) => {
+                        h.clocks.host_waited_for_event(e);
+                        host = &host | &events[e];
+                    }
+                    Step::SyncDevice => {
+                        h.clocks.host_waited_for_device(0);
+                        for s in &streams {
+                            host = &host | s;
+                        }
+                    }
+                }
+                for a in h.clocks.host.rows() {
+                    for b in h.clocks.host.rows() {
+                        prop_assert!(Rc::ptr_eq(a, b) || !a.covers(b));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! From a module's text to what is loaded, and what is known about it.
+
+use crate::error::{Error, Result};
+use crate::report::{Site, UnsupportedInstruction};
+use crate::request::{KernelInfo, ParamInfo};
+use gsan_ptx::ast::Space;
+use gsan_ptx::hook::names::{MODULE, PREFIX};
+use gsan_ptx::instrument::{EntryInfo, GlobalVar, InstrumentError, Options};
+
+/// A kernel, as launches need it.
+#[derive(Debug, Clone)]
+pub(crate) struct Kernel {
+    pub(crate) info: KernelInfo,
+    /// Whether it takes the launch record's address as a last parameter.
+    pub(crate) hidden_parameter: bool,
+    /// `.reqntid`
+    pub(crate) required_threads: Option<[u32; 3]>,
+}
+
+/// A module, ready to load.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) text: String,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) unsupported: Vec<UnsupportedInstruction>,
+    pub(crate) instrumented_sites: u64,
+    pub(crate) kernels: Vec<Kernel>,
+    /// Names of the user's variables in global memory.
+    pub(crate) variables: Vec<String>,
+}
+
+/// Instruments a module and appends the runtime.
+pub(crate) fn instrumented(name: &str, ptx: &str, runtime: &str) -> Result<Prepared> {
+    let result =
+        gsan_ptx::instrument(ptx, &Options::new(runtime, name)).map_err(|e| refused(name, &e))?;
+    let linked = result.already_linked;
+    Ok(Prepared {
+        sites: result.sites.iter().map(|s| site(s, name)).collect(),
+        unsupported: result
+            .unsupported
+            .into_iter()
+            .map(|u| UnsupportedInstruction {
+                module: name.into(),
+                ptx_line: u.ptx_line,
+                text: u.text,
+                why: u.why,
+            })
+            .collect(),
+        instrumented_sites: result.stats.sites(),
+        kernels: kernels(
+            result.entries,
+            if linked {
+                Hidden::Declared
+            } else {
+                Hidden::Added
+            },
+        ),
+        variables: variables(&result.globals),
+        text: result.text,
+    })
+}
+
+/// Takes a module as it is.
+pub(crate) fn plain(name: &str, ptx: &str) -> Result<Prepared> {
+    let module = gsan_ptx::parse(ptx).map_err(|e| refused(name, &InstrumentError::Parse(e)))?;
+    let described = gsan_ptx::instrument::describe(&module);
+    if described.1.iter().any(|g| g.name == MODULE) {
+        let message = "it is linked with gsan's runtime, which needs a session that checks: run it with instrumentation, or \
+                       build it without the `sanitize` feature";
+        return Err(Error::Instrument {
+            module: name.into(),
+            message: message.into(),
+        });
+    }
+    Ok(Prepared {
+        text: ptx.into(),
+        sites: Vec::new(),
+        unsupported: Vec::new(),
+        instrumented_sites: 0,
+        kernels: kernels(described.0, Hidden::None),
+        variables: variables(&described.1),
+    })
+}
+
+fn refused(name: &str, error: &InstrumentError) -> Error {
+    let message = match error {
+        InstrumentError::Parse(e) => {
+            return Error::Syntax {
+                message: format!("{name}:{}:{}: {}", e.line, e.column, e.message),
+            };
+        }
+        other => other.to_string(),
+    };
+    Error::Instrument {
+        module: name.into(),
+        message,
+    }
+}
+
+/// Where the launch record's address goes.
+#[derive(Clone, Copy, PartialEq)]
+enum Hidden {
+    /// Nowhere.
+    None,
+    /// Behind the declared parameters.
+    Added,
+    /// It is the last declared one.
+    Declared,
+}
+
+fn kernels(entries: Vec<EntryInfo>, hidden: Hidden) -> Vec<Kernel> {
+    let users = entries
+        .into_iter()
+        .filter(|e| e.defined && !e.name.starts_with(PREFIX));
+    users
+        .map(|entry| {
+            let mut params: Vec<ParamInfo> = entry.params.into_iter().map(param).collect();
+            let declared = hidden == Hidden::Declared && params.last().is_some_and(|p| p.size == 8);
+            if declared {
+                params.pop();
+            }
+            Kernel {
+                info: KernelInfo {
+                    name: entry.name,
+                    params,
+                },
+                hidden_parameter: declared || hidden == Hidden::Added,
+                required_threads: entry.required_threads,
+            }
+        })
+        .collect()
+}
+
+fn param(p: gsan_ptx::instrument::ParamInfo) -> ParamInfo {
+    let narrow = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    ParamInfo {
+        name: p.name,
+        ty: p.ty,
+        size: narrow(p.size),
+        align: narrow(p.align),
+    }
+}
+
+fn variables(globals: &[GlobalVar]) -> Vec<String> {
+    let users = globals
+        .iter()
+        .filter(|g| g.space == Space::Global && !g.name.starts_with(PREFIX));
+    users.map(|g| g.name.clone()).collect()
+}
+
+fn site(site: &gsan_ptx::Site, module: &str) -> Site {
+    let mut places = site.user_places().iter();
+    let column = |c: u32| Some(c).filter(|&c| c != 0);
+    let (file, line, at) = match places.next() {
+        Some(place) => (place.file.to_string(), place.line, column(place.column)),
+        None => (module.to_string(), site.ptx_line, column(site.ptx_column)),
+    };
+    Site {
+        file,
+        line,
+        column: at,
+        ptx_line: site.ptx_line,
+        function: site.function.to_string(),
+        inlined_at: places
+            .map(|p| (p.file.to_string(), p.line, p.column))
+            .collect(),
+    }
+}

@@ -1,0 +1,297 @@
+//! Buffers: allocation, clearing of their shadow, copies.
+
+use super::Session;
+use crate::driver::{
+    Device, DeviceMemory, Event, ManagedMemory, OUT_OF_MEMORY, PinnedMemory, Stream, code_of,
+    copy_async, copy_from_host, copy_to_host, fill_async,
+};
+use crate::error::{Error, Result};
+use crate::request::{Buffer, MemoryKind, ReadId, StreamFlags, StreamId};
+use crate::reservation::ToClear;
+use std::rc::Rc;
+
+/// A live buffer.
+pub(super) struct Live {
+    bytes: u64,
+    device: u32,
+    holder: Holder,
+}
+
+/// What keeps a buffer's memory.
+enum Holder {
+    Reservation,
+    // Held, never looked at.
+    Owned {
+        _memory: Box<dyn std::any::Any>,
+    },
+    /// A module's variable: gone with the module.
+    Variable,
+}
+
+/// Clears shadow memory in a stream of its own, so that neither the host nor the user's streams wait for each other
+/// because of it. Streams wait for its event before their next kernel.
+pub(super) struct Service {
+    stream: Stream,
+    event: Event,
+    /// How many clearings were issued.
+    issued: u64,
+}
+
+impl Service {
+    pub(super) fn new(device: &Rc<Device>) -> Result<Service> {
+        let stream = Stream::new(device, StreamFlags::NonBlocking)?;
+        Ok(Service {
+            stream,
+            event: Event::new(device)?,
+            issued: 0,
+        })
+    }
+
+    fn clear(&mut self, what: ToClear) -> Result<()> {
+        fill_async(what.address, 0, what.bytes, &self.stream)?;
+        self.event.record(&self.stream)?;
+        self.issued += 1;
+        Ok(())
+    }
+
+    /// Orders the stream's later work after all clearings; `seen` is how many it is ordered after already.
+    pub(super) fn order(&self, stream: &Stream, seen: &mut u64) -> Result<()> {
+        if *seen < self.issued {
+            stream.wait(&self.event)?;
+            *seen = self.issued;
+        }
+        Ok(())
+    }
+}
+
+/// An asynchronous read on its way.
+pub(super) struct PendingRead {
+    stream: StreamId,
+    staging: PinnedMemory,
+    bytes: u64,
+}
+
+impl Session {
+    /// Allocates a buffer, called `name` in reports. Its contents are undefined on a GPU.
+    pub fn alloc(
+        &mut self,
+        name: &str,
+        bytes: u64,
+        kind: MemoryKind,
+        device: u32,
+    ) -> Result<Buffer> {
+        let _armed = self.begin()?;
+        if bytes == 0 {
+            return Err(Error::EmptyBuffer);
+        }
+        let result = self.allocate(bytes, kind, device);
+        let (address, holder) = self.noted(result)?;
+        self.live.insert(
+            address,
+            Live {
+                bytes,
+                device,
+                holder,
+            },
+        );
+        self.names().add_memory(name, address, bytes);
+        Ok(Buffer {
+            address,
+            bytes,
+            kind,
+            device,
+        })
+    }
+
+    fn allocate(&mut self, bytes: u64, kind: MemoryKind, index: u32) -> Result<(u64, Holder)> {
+        let device = self.device(index)?.clone();
+        if kind == MemoryKind::Device
+            && let Some(checked) = &mut self.checked
+        {
+            let (address, to_clear) = checked.reservation.take(index, bytes)?;
+            if let Err(e) = checked.services[index as usize].clear(to_clear) {
+                checked.reservation.give_back(address);
+                return Err(e);
+            }
+            return Ok((address, Holder::Reservation));
+        }
+        let (address, memory): (u64, Box<dyn std::any::Any>) = match kind {
+            MemoryKind::Device | MemoryKind::Foreign => {
+                let memory = DeviceMemory::new(&device, bytes)
+                    .map_err(|e| out_of_memory(e, &device, bytes))?;
+                (memory.address, Box::new(memory))
+            }
+            MemoryKind::Pinned => {
+                let memory = PinnedMemory::new(&device, bytes)
+                    .map_err(|e| out_of_memory(e, &device, bytes))?;
+                (memory.address, Box::new(memory))
+            }
+            MemoryKind::Managed => {
+                let memory = ManagedMemory::new(&device, bytes)
+                    .map_err(|e| out_of_memory(e, &device, bytes))?;
+                (memory.address(), Box::new(memory))
+            }
+        };
+        Ok((address, Holder::Owned { _memory: memory }))
+    }
+
+    /// Frees a buffer after all work issued to `stream`; with no stream, after all work of its device, for which the host
+    /// waits.
+    pub fn free(&mut self, address: u64, stream: Option<StreamId>) -> Result<()> {
+        let _armed = self.begin()?;
+        let device = match self.live.get(&address) {
+            Some(Live {
+                holder: Holder::Variable,
+                ..
+            })
+            | None => {
+                let inside = self.names().live_around(address).map(str::to_string);
+                return Err(Error::NotABuffer { address, inside });
+            }
+            Some(live) => live.device,
+        };
+        let waited = match stream {
+            // The program does not wait here, so this orders nothing.
+            Some(stream) => self.wait_for_stream(stream),
+            None => self
+                .wait_for_device(device)
+                .map(|()| self.clocks.host_waited_for_device(device)),
+        };
+        self.noted(waited)?;
+        if let Some(Live {
+            holder: Holder::Reservation,
+            ..
+        }) = self.live.remove(&address)
+            && let Some(checked) = &mut self.checked
+        {
+            // It may have been cleared just now and never used by any kernel.
+            let cleared = checked.services[device as usize].stream.synchronize();
+            checked.reservation.give_back(address);
+            self.noted(cleared)?;
+        }
+        self.names().remove_memory(address);
+        Ok(())
+    }
+
+    /// Lets a module's variable be read and written like a buffer.
+    pub(super) fn add_variable(&mut self, name: &str, address: u64, bytes: u64, device: u32) {
+        self.live.insert(
+            address,
+            Live {
+                bytes,
+                device,
+                holder: Holder::Variable,
+            },
+        );
+        self.names().add_memory(name, address, bytes);
+    }
+
+    /// The device of the live buffer that holds all of the range.
+    fn bounds(&self, address: u64, bytes: u64) -> Result<u32> {
+        let around = self.live.range(..=address).next_back();
+        match around {
+            Some((&start, live))
+                if bytes <= live.bytes && address - start <= live.bytes - bytes =>
+            {
+                Ok(live.device)
+            }
+            _ => Err(Error::OutOfBounds { address, bytes }),
+        }
+    }
+
+    /// Sets `bytes` bytes to `value`, in the stream.
+    pub fn memset(&mut self, address: u64, value: u8, bytes: u64, stream: StreamId) -> Result<()> {
+        let _armed = self.begin()?;
+        self.bounds(address, bytes)?;
+        self.slot(stream)?;
+        self.clocks.issue(stream.0 as usize);
+        let result = fill_async(address, value, bytes, &self.slot(stream)?.stream);
+        self.noted(result)
+    }
+
+    /// Copies between buffers, in the stream.
+    pub fn copy(&mut self, to: u64, from: u64, bytes: u64, stream: StreamId) -> Result<()> {
+        let _armed = self.begin()?;
+        self.bounds(to, bytes)?;
+        self.bounds(from, bytes)?;
+        self.slot(stream)?;
+        self.clocks.issue(stream.0 as usize);
+        let result = copy_async(to, from, bytes, &self.slot(stream)?.stream);
+        self.noted(result)
+    }
+
+    /// Copies host bytes to a buffer, as `cuMemcpyHtoD` does: ordered with the legacy default stream, the host waits.
+    pub fn write(&mut self, address: u64, data: &[u8]) -> Result<()> {
+        let _armed = self.begin()?;
+        let device = self.bounds(address, data.len() as u64)?;
+        let legacy = self.legacy(device)?;
+        self.clocks.issue(legacy.0 as usize);
+        let result = copy_from_host(self.device(device)?, address, data);
+        self.noted(result)?;
+        self.clocks.host_waited_for_stream(legacy.0 as usize);
+        Ok(())
+    }
+
+    /// Copies a buffer's bytes to the host, as `cuMemcpyDtoH` does: ordered with the legacy default stream, the host waits.
+    pub fn read(&mut self, address: u64, bytes: u64) -> Result<Vec<u8>> {
+        let _armed = self.begin()?;
+        let device = self.bounds(address, bytes)?;
+        let legacy = self.legacy(device)?;
+        self.clocks.issue(legacy.0 as usize);
+        let mut data = vec![0; bytes as usize];
+        let result = copy_to_host(self.device(device)?, &mut data, address);
+        self.noted(result)?;
+        self.clocks.host_waited_for_stream(legacy.0 as usize);
+        Ok(data)
+    }
+
+    /// Issues a copy to the host in the stream; [`Session::take_read`] gets the bytes.
+    pub fn read_async(&mut self, address: u64, bytes: u64, stream: StreamId) -> Result<ReadId> {
+        let _armed = self.begin()?;
+        self.bounds(address, bytes)?;
+        let device = self.device(self.slot(stream)?.device)?.clone();
+        self.clocks.issue(stream.0 as usize);
+        let issue = || {
+            let staging = PinnedMemory::new(&device, bytes)?;
+            self.slot(stream)?
+                .stream
+                .copy_to_pinned(&staging, address, bytes)?;
+            Ok(staging)
+        };
+        let result = issue();
+        let staging = self.noted(result)?;
+        self.reads.push(Some(PendingRead {
+            stream,
+            staging,
+            bytes,
+        }));
+        Ok(ReadId(self.reads.len() as u32 - 1))
+    }
+
+    /// Waits for an asynchronous read's stream and returns the bytes.
+    pub fn take_read(&mut self, read: ReadId) -> Result<Vec<u8>> {
+        let _armed = self.begin()?;
+        let Some(Some(pending)) = self.reads.get(read.0 as usize) else {
+            return Err(Error::UnknownRead);
+        };
+        let stream = pending.stream;
+        let waited = self.wait_for_stream(stream);
+        self.noted(waited)?;
+        self.clocks.host_waited_for_stream(stream.0 as usize);
+        // Only now: had the wait failed, the copy might still be under way.
+        match self.reads.get_mut(read.0 as usize).and_then(Option::take) {
+            Some(pending) => Ok(pending.staging.load(0, pending.bytes)),
+            None => Err(Error::UnknownRead),
+        }
+    }
+}
+
+fn out_of_memory(error: Error, device: &Device, bytes: u64) -> Error {
+    if code_of(&error) != Some(OUT_OF_MEMORY) {
+        return error;
+    }
+    Error::OutOfMemory {
+        bytes,
+        free: device.memory().map(|m| m.0).unwrap_or(0),
+    }
+}

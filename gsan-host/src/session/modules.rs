@@ -1,0 +1,294 @@
+//! Modules: instrumenting, loading, and shadow for their variables.
+
+use super::Session;
+use crate::catalogue::ModuleNames;
+use crate::driver::{Device, DeviceMemory, Function, Module, copy_from_host};
+use crate::error::{Error, Result};
+use crate::launch_plan::KernelFacts;
+use crate::prepare::{self, Kernel, Prepared};
+use crate::request::{KernelInfo, ModuleId};
+use crate::runtime_state::read;
+use cust::sys::{CUdevice_attribute, CUfunction_attribute as Attribute};
+use gsan_device::layout::{LAYOUT_VERSION, ModuleState, Range, ShadowCell, WORD};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// The runtime, as it is appended to every module.
+pub(super) const RUNTIME: &str = include_str!("../../../gsan-device/ptx/runtime.ptx");
+
+/// A module, loaded on every device.
+pub(super) struct LoadedModule {
+    name: String,
+    /// The user's text, to compare with where instrumentation makes a launch impossible.
+    plain_text: String,
+    kernels: Vec<Rc<Kernel>>,
+    infos: Vec<KernelInfo>,
+    parts: Vec<Part>,
+}
+
+/// One device's part of a module. Kernels that use it must have ended before it is dropped.
+struct Part {
+    functions: HashMap<String, LoadedFunction>,
+    plain: Option<Module>,
+    module: Module,
+    ranges: Vec<Range>,
+    // The cells of its variables.
+    _cells: Vec<DeviceMemory>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct LoadedFunction {
+    pub(super) function: Function,
+    pub(super) facts: KernelFacts,
+    /// Dynamic shared memory that it has been allowed.
+    pub(super) allowed: u32,
+}
+
+impl LoadedModule {
+    pub(super) fn kernel(&self, name: &str) -> Result<Rc<Kernel>> {
+        let found = self.kernels.iter().find(|k| k.info.name == name);
+        found.cloned().ok_or_else(|| Error::UnknownKernel {
+            module: self.name.clone(),
+            kernel: name.into(),
+            known: self.infos.iter().map(|k| k.name.clone()).collect(),
+        })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A kernel on a device, with what the driver says of it.
+    pub(super) fn function(&mut self, device: u32, name: &str) -> Result<&mut LoadedFunction> {
+        let missing = || Error::UnknownKernel {
+            module: self.name.clone(),
+            kernel: name.into(),
+            known: Vec::new(),
+        };
+        let Some(part) = self.parts.get_mut(device as usize) else {
+            return Err(missing());
+        };
+        if !part.functions.contains_key(name) {
+            let function = part.module.function(name)?.ok_or_else(missing)?;
+            let loaded = LoadedFunction {
+                function,
+                facts: facts(function)?,
+                allowed: 0,
+            };
+            part.functions.insert(name.to_string(), loaded);
+        }
+        part.functions
+            .get_mut(name)
+            .ok_or_else(|| Error::UnknownKernel {
+                module: self.name.clone(),
+                kernel: name.into(),
+                known: Vec::new(),
+            })
+    }
+
+    /// A function of the instrumented module that is not the user's, if it has it.
+    pub(super) fn own_function(&self, device: u32, name: &str) -> Option<Function> {
+        self.parts
+            .get(device as usize)?
+            .module
+            .function(name)
+            .ok()?
+    }
+
+    /// The kernel as the user wrote it, loaded for comparison only; `None` where that fails too.
+    pub(super) fn plain(
+        &mut self,
+        owner: &Rc<Device>,
+        device: u32,
+        kernel: &str,
+    ) -> Option<(Function, KernelFacts)> {
+        let part = self.parts.get_mut(device as usize)?;
+        if part.plain.is_none() {
+            part.plain = Module::load(owner, &self.name, &self.plain_text, false).ok();
+        }
+        let function = part.plain.as_ref()?.function(kernel).ok()??;
+        Some((function, facts(function).ok()?))
+    }
+}
+
+fn facts(function: Function) -> Result<KernelFacts> {
+    Ok(KernelFacts {
+        threads_per_block: function.number(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        registers: function.number(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+        static_shared: function.number(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+    })
+}
+
+impl Session {
+    /// Instruments a PTX module (unless the session does not) and loads it on every device. `name` (its file name) is what
+    /// reports call it.
+    pub fn load_module(&mut self, name: &str, ptx: &str) -> Result<ModuleId> {
+        let _armed = self.begin()?;
+        let prepared = if self.checked.is_some() {
+            prepare::instrumented(name, ptx, RUNTIME)?
+        } else {
+            prepare::plain(name, ptx)?
+        };
+        let id = ModuleId(self.modules.len() as u32);
+        let mut parts = Vec::new();
+        for device in 0..self.devices.len() as u32 {
+            let part = self.load_part(name, &prepared, device);
+            parts.push(self.noted(part)?);
+        }
+        self.names().modules.push(ModuleNames {
+            name: name.into(),
+            sites: prepared.sites,
+            unsupported: prepared.unsupported,
+            instrumented_sites: prepared.instrumented_sites,
+        });
+        for (device, part) in parts.iter().enumerate() {
+            for variable in &prepared.variables {
+                if let Some((address, bytes)) = part
+                    .module
+                    .global(variable)?
+                    .filter(|&(_, bytes)| bytes > 0)
+                {
+                    self.add_variable(variable, address, bytes, device as u32);
+                }
+            }
+        }
+        let has_variables = parts.iter().any(|p| !p.ranges.is_empty());
+        let kernels: Vec<Rc<Kernel>> = prepared.kernels.into_iter().map(Rc::new).collect();
+        let infos = kernels.iter().map(|k| k.info.clone()).collect();
+        self.modules.push(LoadedModule {
+            name: name.into(),
+            plain_text: ptx.into(),
+            kernels,
+            infos,
+            parts,
+        });
+        let published = self.publish_ranges(has_variables);
+        self.noted(published)?;
+        Ok(id)
+    }
+
+    fn load_part(&self, name: &str, prepared: &Prepared, index: u32) -> Result<Part> {
+        let device = self.device(index)?;
+        let module = Module::load(device, name, &prepared.text, self.checked.is_some())?;
+        let mut ranges = Vec::new();
+        let mut cells = Vec::new();
+        if let Some(checked) = &self.checked {
+            tell_module(
+                device,
+                &module,
+                checked.runtime.devices[index as usize].address(),
+                prepared,
+            )?;
+            for variable in &prepared.variables {
+                let Some((start, size)) = module.global(variable)?.filter(|&(_, size)| size > 0)
+                else {
+                    continue;
+                };
+                let words = (start + size).div_ceil(WORD) - start / WORD;
+                let shadow = DeviceMemory::zeroed(device, words * size_of::<ShadowCell>() as u64)?;
+                ranges.push(Range {
+                    start,
+                    size,
+                    shadow: shadow.address,
+                });
+                cells.push(shadow);
+            }
+        }
+        Ok(Part {
+            functions: HashMap::new(),
+            plain: None,
+            module,
+            ranges,
+            _cells: cells,
+        })
+    }
+
+    /// Gives every device the sorted table of all modules' variables. The host waits, for nothing that runs may look at a
+    /// table that changes, and non-blocking streams don't wait for the writes on their own.
+    fn publish_ranges(&mut self, changed: bool) -> Result<()> {
+        for index in 0..self.devices.len() as u32 {
+            if self.checked.is_none() {
+                continue;
+            }
+            self.wait_for_device(index)?;
+            if !changed {
+                continue;
+            }
+            let parts = self
+                .modules
+                .iter()
+                .filter_map(|m| m.parts.get(index as usize));
+            let mut all: Vec<Range> = parts.flat_map(|p| p.ranges.iter().copied()).collect();
+            all.sort_by_key(|r| r.start);
+            if let Some(checked) = &mut self.checked {
+                checked.runtime.devices[index as usize].set_ranges(&all)?;
+            }
+            self.wait_for_device(index)?;
+        }
+        Ok(())
+    }
+
+    /// The module's kernels with their parameters.
+    pub fn kernels(&self, module: ModuleId) -> Result<&[KernelInfo]> {
+        let loaded = self
+            .modules
+            .get(module.0 as usize)
+            .ok_or(Error::UnknownModule(module))?;
+        Ok(&loaded.infos)
+    }
+
+    /// Address and bytes of a module's `.global` variable on a device; `None` if it has none of that name.
+    pub fn variable(
+        &self,
+        module: ModuleId,
+        name: &str,
+        device: u32,
+    ) -> Result<Option<(u64, u64)>> {
+        let loaded = self
+            .modules
+            .get(module.0 as usize)
+            .ok_or(Error::UnknownModule(module))?;
+        self.device(device)?;
+        match loaded.parts.get(device as usize) {
+            Some(part) => part.module.global(name),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Fills in `__gsan_module`, after a look at the layout that it was built with.
+fn tell_module(
+    device: &Rc<Device>,
+    module: &Module,
+    global: u64,
+    prepared: &Prepared,
+) -> Result<()> {
+    let Some((address, _)) = module.global(gsan_ptx::hook::names::MODULE)? else {
+        // A module without kernels may have lost it to the compiler.
+        let needed = !prepared.kernels.is_empty();
+        return if needed {
+            Err(Error::LayoutVersion {
+                found: 0,
+                expected: LAYOUT_VERSION,
+            })
+        } else {
+            Ok(())
+        };
+    };
+    let found: ModuleState = read(device, address)?;
+    if found.version != LAYOUT_VERSION {
+        return Err(Error::LayoutVersion {
+            found: found.version,
+            expected: LAYOUT_VERSION,
+        });
+    }
+    let reserved_shared = device
+        .number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)
+        .unwrap_or(0);
+    let state = ModuleState {
+        global,
+        reserved_shared,
+        version: LAYOUT_VERSION,
+    };
+    copy_from_host(device, address, bytemuck::bytes_of(&state))
+}

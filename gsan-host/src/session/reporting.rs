@@ -1,0 +1,273 @@
+//! The report: what was found, what ended the run.
+
+use super::Session;
+use crate::catalogue::Catalogue;
+use crate::driver::Device;
+use crate::error::{Error, Result};
+use crate::merge;
+use crate::records::{RecordView, add_counters, findings};
+use crate::report::{DeviceInfo, Outcome, Race, Report, Stats};
+use crate::reservation::Layout;
+use cuda_lazy::{Backend, StopKind};
+use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
+
+/// How a run ended, if an error means that it has ended.
+pub(super) fn fatal_outcome(error: &Error) -> Option<Outcome> {
+    let Error::Driver { code, .. } = error else {
+        return None;
+    };
+    let by_code = outcome_of(*code)?;
+    let by_simulator = cuda_lazy::diagnosis().map(|d| match d.kind {
+        StopKind::Trap => Outcome::Trap,
+        StopKind::Fault => Outcome::Fault,
+        StopKind::Deadlock => Outcome::Deadlock,
+        StopKind::Budget => Outcome::Budget,
+        _ => Outcome::Error,
+    });
+    Some(by_simulator.unwrap_or(by_code))
+}
+
+/// The `CUresult`s after which a context is dead.
+fn outcome_of(code: u32) -> Option<Outcome> {
+    match code {
+        // Launch failed (a trap), device-side assertion, illegal instruction.
+        719 | 710 | 715 => Some(Outcome::Trap),
+        // Illegal address, hardware stack error, misaligned address, invalid address space, invalid program counter.
+        700 | 714 | 716 | 717 | 718 => Some(Outcome::Fault),
+        // Launch timeout.
+        702 => Some(Outcome::Budget),
+        // Context destroyed, ECC error, NVLink error, device unavailable, contained and uncontained hardware errors.
+        709 | 214 | 220 | 46 | 721 | 722 => Some(Outcome::Error),
+        _ => None,
+    }
+}
+
+/// The error in words. Where the fault is in the shadow, says which user address it belongs to: instrumented code touches
+/// the shadow first, so a wrong address shows there.
+pub(super) fn message(error: &Error, layout: Option<Layout>, names: &Catalogue) -> String {
+    let mut text = match error {
+        Error::Driver {
+            detail: Some(detail),
+            ..
+        } => detail.clone(),
+        other => other.to_string(),
+    };
+    let Some(layout) = layout else { return text };
+    let word = hex_numbers(&text).find_map(|address| layout.word_of_cell(address));
+    if let Some(word) = word {
+        let place = match names.memory_at(word, None) {
+            Some((name, offset)) => format!("byte {offset} of `{name}`"),
+            None => "in no buffer".to_string(),
+        };
+        text.push_str(&format!(
+            " (that is the shadow of 0x{word:x}, {place}: the kernel was about to access it)"
+        ));
+    }
+    text
+}
+
+fn hex_numbers(text: &str) -> impl Iterator<Item = u64> {
+    text.split("0x").skip(1).filter_map(|rest| {
+        let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+        u64::from_str_radix(&rest[..digits], 16).ok()
+    })
+}
+
+/// Where the session runs.
+pub(super) fn device_info(session: &Session) -> DeviceInfo {
+    let first: Option<&Rc<Device>> = session.devices.first();
+    DeviceInfo {
+        simulated: cuda_lazy::backend() == Backend::Simulated,
+        name: first.map(|d| d.name.clone()).unwrap_or_default(),
+        sms: first.map(|d| d.sms).unwrap_or(0),
+    }
+}
+
+/// Orders findings: by the launch that found them, then by place. The device keeps them in a hash table.
+fn in_order(mut races: Vec<Race>) -> Vec<Race> {
+    races.sort_by_cached_key(|r| {
+        let line = r.current.site.as_ref().map(|s| (s.ptx_line, s.line));
+        (
+            r.current.launch,
+            line,
+            r.kind as u8,
+            r.class as u8,
+            r.address,
+        )
+    });
+    merge::fold(races)
+}
+
+fn assemble(
+    (outcome, message): (Outcome, Option<String>),
+    seed: Option<u64>,
+    device: DeviceInfo,
+    races: Vec<Race>,
+    stats: Stats,
+    names: &Catalogue,
+) -> Report {
+    Report {
+        outcome,
+        message,
+        seed,
+        schedules: 1,
+        device,
+        launches: names.launches.clone(),
+        races: in_order(races),
+        stats: Stats {
+            instrumented_sites: names.modules.iter().map(|m| m.instrumented_sites).sum(),
+            ..stats
+        },
+        unsupported: names
+            .modules
+            .iter()
+            .flat_map(|m| m.unsupported.iter().cloned())
+            .collect(),
+    }
+}
+
+/// What the watchdog can say: from the records alone.
+pub(super) fn from_views(
+    views: &[RecordView],
+    catalogue: &Mutex<Catalogue>,
+    device: DeviceInfo,
+    seed: Option<u64>,
+    message: String,
+) -> Report {
+    let names = catalogue.lock().unwrap_or_else(PoisonError::into_inner);
+    let races = views
+        .iter()
+        .flat_map(|v| findings(&v.complete(), None, &names))
+        .collect();
+    assemble(
+        (Outcome::Budget, Some(message)),
+        seed,
+        device,
+        races,
+        Stats::default(),
+        &names,
+    )
+}
+
+impl Session {
+    fn views(&self) -> Vec<RecordView> {
+        let devices = self.checked.iter().flat_map(|c| &c.runtime.devices);
+        // SAFETY: callers use the views while they borrow the session, which keeps the records.
+        devices
+            .map(|d| unsafe { RecordView::new(&d.records) })
+            .collect()
+    }
+
+    /// What was found so far, without waiting for anything: counts are lower bounds, tallies are missing.
+    pub fn report_so_far(&self) -> Report {
+        let device = device_info(self);
+        let mut report = from_views(
+            &self.views(),
+            &self.catalogue,
+            device,
+            self.schedule_seed,
+            String::new(),
+        );
+        (report.outcome, report.message) = self.ending();
+        report
+    }
+
+    fn ending(&self) -> (Outcome, Option<String>) {
+        match &self.failure {
+            Some((outcome, message)) => (*outcome, Some(message.clone())),
+            None => (Outcome::Completed, None),
+        }
+    }
+
+    /// Waits for all work, whatever became of it, and reports. What ended the run is in the report's outcome and message.
+    pub fn finish(mut self) -> Result<Report> {
+        if self.failure.is_none() {
+            let _armed = self.begin()?;
+            for device in 0..self.devices.len() as u32 {
+                let waited = self.wait_for_device(device);
+                if let Err(e) = self.noted(waited)
+                    && self.failure.is_none()
+                {
+                    self.failure = Some((Outcome::Error, e.to_string()));
+                }
+            }
+        }
+        let alive = self.failure.is_none();
+        let mut races = Vec::new();
+        let mut stats = Stats::default();
+        if let Some(checked) = &self.checked {
+            let names = self.names();
+            for (i, (state, view)) in checked.runtime.devices.iter().zip(self.views()).enumerate() {
+                // A dead context has no counts and tallies to give.
+                let counts = if alive {
+                    state.race_counts().ok()
+                } else {
+                    None
+                };
+                let counters = if alive { state.counters().ok() } else { None };
+                races.extend(findings(&view.complete(), counts.as_deref(), &names));
+                add_counters(&mut stats, counters.as_ref(), i == 0);
+            }
+        }
+        let device = device_info(&self);
+        let report = assemble(
+            self.ending(),
+            self.schedule_seed,
+            device,
+            races,
+            stats,
+            &self.names(),
+        );
+        Ok(report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_in_the_shadow_names_the_users_address() {
+        let layout = Layout {
+            real_base: 0x1000_0000,
+            real_size: 0x100_0000,
+            shadow_base: 0x1100_0000,
+        };
+        let mut names = Catalogue::default();
+        names.add_memory("data", 0x1000_0000, 64);
+        let fault = |address: u64| Error::Driver {
+            call: "cuCtxSynchronize",
+            code: 700,
+            name: "CUDA_ERROR_ILLEGAL_ADDRESS".into(),
+            description: "an illegal memory access".into(),
+            detail: Some(format!(
+                "kernel `k` read 4 bytes at 0x{address:x}, which is not mapped"
+            )),
+        };
+        let known = message(&fault(0x1100_0000 + 24 * 2 + 16), Some(layout), &names);
+        assert!(known.ends_with("(that is the shadow of 0x10000008, byte 8 of `data`: the kernel was about to access it)"), "{known}");
+        let beyond = message(&fault(0x1100_0000 + 24 * 1000), Some(layout), &names);
+        assert!(
+            beyond.contains("shadow of 0x10000fa0, in no buffer"),
+            "{beyond}"
+        );
+        assert!(!message(&fault(0), Some(layout), &names).contains("shadow"));
+        assert!(!message(&fault(0x1100_0000), None, &names).contains("shadow of"));
+    }
+
+    #[test]
+    fn dead_contexts_are_told_from_refused_calls() {
+        for (code, outcome) in [
+            (719, Outcome::Trap),
+            (700, Outcome::Fault),
+            (702, Outcome::Budget),
+            (214, Outcome::Error),
+        ] {
+            assert_eq!(outcome_of(code), Some(outcome));
+        }
+        for code in [1, 2, 201, 400, 701, 801] {
+            assert_eq!(outcome_of(code), None);
+        }
+    }
+}

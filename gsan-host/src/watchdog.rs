@@ -1,0 +1,134 @@
+//! The watchdog: a thread that reports what was found when one wait of the host takes too long.
+//!
+//! A kernel that never ends cannot be stopped through the driver, and the waiting thread cannot be woken. Race records
+//! lie in page-locked memory, so this thread can still read them; its callback prints them and ends the process.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+#[derive(Default)]
+struct State {
+    deadline: Option<Instant>,
+    stop: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs until it is dropped, which waits for its thread.
+pub(crate) struct Watchdog {
+    shared: Arc<Shared>,
+    limit: Duration,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watchdog {
+    /// Starts it; `on_expiry` runs at most once, in its thread.
+    pub(crate) fn start(
+        limit: Duration,
+        on_expiry: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<Watchdog> {
+        let shared = Arc::new(Shared::default());
+        let seen = shared.clone();
+        let thread = std::thread::Builder::new()
+            .name("gsan watchdog".into())
+            .spawn(move || {
+                if watch(&seen) {
+                    on_expiry();
+                }
+            })?;
+        Ok(Watchdog {
+            shared,
+            limit,
+            thread: Some(thread),
+        })
+    }
+
+    /// Says that the host begins to wait, until the guard is dropped.
+    pub(crate) fn arm(&self) -> Armed {
+        self.shared.lock().deadline = Instant::now().checked_add(self.limit);
+        self.shared.changed.notify_one();
+        Armed(self.shared.clone())
+    }
+}
+
+/// Waits for a deadline to pass (true) or for the end (false).
+fn watch(shared: &Shared) -> bool {
+    let mut state = shared.lock();
+    loop {
+        if state.stop {
+            return false;
+        }
+        state = match state.deadline {
+            None => shared
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner),
+            Some(deadline) => {
+                let now = Instant::now();
+                if now >= deadline {
+                    return true;
+                }
+                let waited = shared.changed.wait_timeout(state, deadline - now);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.changed.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The host waits while this lives.
+pub(crate) struct Armed(Arc<Shared>);
+
+impl Drop for Armed {
+    fn drop(&mut self) {
+        self.0.lock().deadline = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn it_calls_when_a_wait_takes_too_long() {
+        let (send, receive) = mpsc::channel();
+        let dog =
+            Watchdog::start(Duration::from_millis(10), move || send.send(()).unwrap()).unwrap();
+        let _armed = dog.arm();
+        receive.recv_timeout(Duration::from_secs(20)).unwrap();
+    }
+
+    #[test]
+    fn it_keeps_quiet_when_waits_end_in_time_or_nobody_waits() {
+        let (send, receive) = mpsc::channel::<()>();
+        let dog =
+            Watchdog::start(Duration::from_secs(3600), move || send.send(()).unwrap()).unwrap();
+        for _ in 0..100 {
+            drop(dog.arm());
+        }
+        drop(dog);
+        // The sender is gone without having sent.
+        assert!(receive.recv().is_err());
+    }
+}
