@@ -128,6 +128,11 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
     instrument_module(&module, text, options)
 }
 
+/// What the host must know of a module that it loads as it is: its kernels and its variables.
+pub fn describe(module: &Module<'_>) -> (Vec<EntryInfo>, Vec<GlobalVar>) {
+    (info::entries(module), info::globals(module))
+}
+
 /// Instruments a module that has been parsed already; `text` must be what it was parsed from.
 ///
 /// # Errors

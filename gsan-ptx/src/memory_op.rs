@@ -132,6 +132,8 @@ fn by_opcode<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
         "tensormap" => {
             Effect::Unsupported("changes of a tensor map in global memory are not checked")
         }
+        // `mov` takes addresses (`mov.u64 %rd1, table[3]`), it follows none.
+        "mov" => Effect::None,
         "stackrestore" | "stacksave" | "alloca" | "call" | "bra" | "brx" | "ret" | "exit" => {
             Effect::None
         }

@@ -142,6 +142,27 @@ impl<'a> Tokens<'a> {
     }
 }
 
+/// The text on one line: comments go, blanks and line ends become one blank.
+pub fn one_line(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(text.len());
+    let (mut at, mut blank) = (0, false);
+    while at < bytes.len() {
+        let (kind, end) = token(bytes, at);
+        if kind.is_trivia() {
+            blank = !out.is_empty();
+        } else {
+            if blank {
+                out.push(' ');
+            }
+            blank = false;
+            out.push_str(&text[at..end]);
+        }
+        at = end;
+    }
+    out
+}
+
 /// Character classes, one table look-up per byte.
 const SPACE: u8 = 1;
 const IDENT_START: u8 = 2;

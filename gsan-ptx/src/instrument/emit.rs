@@ -15,6 +15,9 @@ const ADDRESS: &str = "%gsan_a";
 /// What `__gsan_sync_before` returned.
 const CONTEXT: &str = "%gsan_c";
 
+/// A 32-bit value.
+pub(super) const SCRATCH: &str = "%gsan_r";
+
 /// Which registers a function's hooks use.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Needs {
@@ -202,8 +205,8 @@ impl<'e> Emitter<'e> {
             let bits = size * 8;
             put!(self, "setp.eq.b{bits} %gsan_p, {result}, %gsan_v{bits}; ");
         }
-        put!(self, "selp.b32 %gsan_r, 1, 0, %gsan_p; ");
-        "%gsan_r"
+        put!(self, "selp.b32 {SCRATCH}, 1, 0, %gsan_p; ");
+        SCRATCH
     }
 
     pub(super) fn fence(&mut self, op: OpWord) {
@@ -215,13 +218,15 @@ impl<'e> Emitter<'e> {
         put!(self, "call.uni {}, (); ", names::EXIT);
     }
 
-    /// Replaces what was read from `%dynamic_smem_size`.
-    pub(super) fn dynamic_size(&mut self, destination: &str) {
+    /// Replaces what was read from `%dynamic_smem_size`: `opcode` + `rest` is the user's instruction with [`SCRATCH`]
+    /// in that register's place.
+    pub(super) fn dynamic_size(&mut self, opcode: &str, rest: &str) {
         self.needs.scratch = true;
+        put!(self, "call.uni ({SCRATCH}), {}, (); ", names::DYNAMIC_SIZE);
         put!(
             self,
-            " call.uni (%gsan_r), {}, (); mov.b32 {destination}, %gsan_r; ",
-            names::DYNAMIC_SIZE
+            "{opcode}{}{rest} ",
+            if rest.starts_with('.') { "" } else { " " }
         );
     }
 

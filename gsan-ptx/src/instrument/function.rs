@@ -1,13 +1,14 @@
 //! One pass over a function: finds the sites, writes their hooks, collects what can't be checked.
 
 use super::edits::Edits;
-use super::emit::{Base, Emitter, scalar_text};
+use super::emit::{Base, Emitter, SCRATCH, scalar_text};
 use super::registers::Registers;
 use super::{Instrumented, Unsupported, hidden_parameter};
 use crate::ast::{Address, Function, Instruction, Module, Operand, Space, Statement};
 use crate::hook::{Access, OpWord};
 use crate::memory_op::{Effect, MemoryOp, classify};
 use crate::site::{Locations, Site};
+use crate::tokens::one_line;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ pub(super) struct Walker<'m, 'e> {
     registers: Registers<'m>,
     function: Arc<str>,
     entry: bool,
+    /// Kernels seen so far: the current one is the last, at this place of `out.entries` plus one.
+    entries: usize,
     /// Where a pragma stands that belongs to the next load: its hook must not come between them.
     pragma: Option<usize>,
 }
@@ -46,12 +49,14 @@ impl<'m, 'e> Walker<'m, 'e> {
             registers: Registers::new(),
             function: "".into(),
             entry: false,
+            entries: 0,
             pragma: None,
         }
     }
 
     pub(super) fn function(&mut self, function: &Function<'m>) {
         if function.entry {
+            self.entries += 1;
             hidden_parameter(self.emit.edits, function);
         }
         let Some(body) = &function.body else { return };
@@ -249,39 +254,47 @@ impl<'m, 'e> Walker<'m, 'e> {
             self.emit.edits.insert_since(instruction.span.start, from);
             return;
         }
-        let reads = |register: &str| {
-            instruction
-                .operands
-                .iter()
-                .any(|o| *o == Operand::Name(register))
-        };
-        if reads("%dynamic_smem_size") {
-            match (instruction.opcode, instruction.operands.first()) {
-                ("mov", Some(Operand::Name(destination)))
-                    if self.registers.bytes(destination) == Some(4) =>
-                {
-                    let from = self.emit.mark();
-                    self.emit
-                        .guarded(instruction.guard, |emit| emit.dynamic_size(destination));
-                    self.emit.edits.insert_since(instruction.span.end, from);
-                }
-                _ => {
-                    let why = "it reads the size of dynamic shared memory, which is larger under gsan, in an unusual way";
-                    self.list(instruction.span.clone(), why, true);
-                }
+        if instruction.opcode == "setmaxnreg" {
+            // In a function it says nothing about one kernel in particular.
+            let entry = self.entries.checked_sub(1).filter(|_| self.entry);
+            if let Some(entry) = entry.and_then(|n| self.out.entries.get_mut(n)) {
+                entry.changes_registers = true;
             }
-        } else if reads("%total_smem_size") || reads("%aggr_smem_size") {
-            let why = "it reads the size of shared memory, which is larger under gsan";
-            self.list(instruction.span.clone(), why, true);
+            return;
+        }
+        // Names of special registers are rare enough to look at every instruction's operands only for their ending.
+        let special = instruction.operands.iter().find_map(|o| match o {
+            Operand::Name(name) if name.ends_with("_smem_size") => Some(*name),
+            _ => None,
+        });
+        match (special, instruction.opcode) {
+            (Some(register @ "%dynamic_smem_size"), "mov" | "cvt") => {
+                // The same instruction again with the right number: this fits every type and conversion.
+                let text = one_line(&self.text[instruction.span.clone()]);
+                let again = text.replace(register, SCRATCH);
+                let again = again
+                    .split_once(instruction.opcode)
+                    .map_or("", |(_, rest)| rest);
+                let from = self.emit.mark();
+                self.emit.edits.pieces.push(' ');
+                self.emit.guarded(instruction.guard, |emit| {
+                    emit.dynamic_size(instruction.opcode, again)
+                });
+                self.emit.edits.insert_since(instruction.span.end, from);
+            }
+            (Some("%dynamic_smem_size" | "%total_smem_size" | "%aggr_smem_size"), _) => {
+                let why = "it reads the size of shared memory, which is larger under gsan";
+                self.list(instruction.span.clone(), why, true);
+            }
+            _ => {}
         }
     }
 
     fn list(&mut self, span: crate::ast::Span, why: &str, partly: bool) {
         let (ptx_line, _) = self.lines.position(span.start);
-        let words: Vec<&str> = self.text[span].split_whitespace().collect();
         self.out.unsupported.push(Unsupported {
             ptx_line,
-            text: words.join(" "),
+            text: one_line(&self.text[span]),
             why: why.to_string(),
             function: self.function.clone(),
             places: self.locations.places(),

@@ -20,6 +20,8 @@ pub struct EntryInfo {
     pub required_cluster: Option<[u32; 3]>,
     /// Whether it has a body here.
     pub defined: bool,
+    /// It moves registers between its warps (`setmaxnreg`): ptxas may ignore that where there are calls.
+    pub changes_registers: bool,
 }
 
 /// A kernel's parameter.
@@ -153,6 +155,7 @@ fn entry(function: &Function<'_>) -> EntryInfo {
         max_registers: attribute("maxnreg").and_then(|v| u32::try_from(*v.first()?).ok()),
         required_cluster: shape("reqnctapercluster"),
         defined: function.body.is_some(),
+        changes_registers: false,
     }
 }
 

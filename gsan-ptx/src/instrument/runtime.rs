@@ -4,7 +4,7 @@ use super::{InstrumentError, target_number};
 use crate::ast::{Item, Module};
 use crate::hook::names;
 use crate::parse::parse;
-use crate::tokens::{Kind, Tokens};
+use crate::tokens::{Kind, Tokens, one_line};
 use std::collections::HashSet;
 
 /// What is taken from the runtime.
@@ -56,27 +56,12 @@ fn prototypes(module: &Module<'_>, text: &str) -> String {
         let Item::Function(function) = item else {
             continue;
         };
+        let Some(body) = &function.body else { continue };
         if !names::FUNCTIONS.contains(&function.name) {
             continue;
         }
-        let end = function
-            .body
-            .as_ref()
-            .map_or(function.span.end, |b| b.start);
-        let head = text[function.span.start..end].trim_end_matches(['{', ';']);
-        let tokens = Tokens::new(head);
-        let mut blank = false;
-        for i in 0..tokens.len() {
-            if tokens.kind(i).is_trivia() {
-                blank = true;
-                continue;
-            }
-            if blank {
-                out.push(' ');
-                blank = false;
-            }
-            out.push_str(tokens.text(i));
-        }
+        let head = text[function.span.start..body.start].trim_end_matches('{');
+        out.push_str(&one_line(head));
         out.push_str("; ");
     }
     out
