@@ -67,6 +67,15 @@ impl Steps {
 pub fn run(extent: Extent) -> Result {
     let mut steps = Steps { done: Vec::new() };
     steps.command("format", cargo().args(["fmt", "--all", "--check"]));
+    let mut kernels = cargo();
+    kernels.args([
+        "fmt",
+        "--all",
+        "--check",
+        "--manifest-path",
+        "tests/kernels/rust/Cargo.toml",
+    ]);
+    steps.command("format of the test kernels", &mut kernels);
     steps.command(
         "clippy",
         cargo().args([

@@ -30,7 +30,12 @@ pub unsafe extern "ptx-kernel" fn bfs_start(levels: *mut u32, start: u32) {
 /// "It does not matter who wins, they all write the same." It is a race all the same: the compiler and the hardware
 /// may assume that there is none.
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn bfs_level_racy(levels: *mut u32, columns: u32, rows: u32, level: u32) {
+pub unsafe extern "ptx-kernel" fn bfs_level_racy(
+    levels: *mut u32,
+    columns: u32,
+    rows: u32,
+    level: u32,
+) {
     let cell = global_thread() as u32;
     unsafe {
         let own = *levels.add(cell as usize);
@@ -48,13 +53,23 @@ pub unsafe extern "ptx-kernel" fn bfs_level_racy(levels: *mut u32, columns: u32,
 
 /// The first one to find a cell claims it.
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn bfs_level_fixed(levels: *mut u32, columns: u32, rows: u32, level: u32) {
+pub unsafe extern "ptx-kernel" fn bfs_level_fixed(
+    levels: *mut u32,
+    columns: u32,
+    rows: u32,
+    level: u32,
+) {
     let cell = global_thread() as u32;
     let level_of = |cell: u32| unsafe { AtomicU32::from_ptr(levels.add(cell as usize)) };
     if level_of(cell).load(Ordering::Relaxed) != level {
         return;
     }
     for next in neighbours(cell, columns, rows).into_iter().flatten() {
-        let _ = level_of(next).compare_exchange(UNSEEN, level + 1, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = level_of(next).compare_exchange(
+            UNSEEN,
+            level + 1,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
     }
 }

@@ -8,7 +8,12 @@ use support::{global_thread, sync_threads};
 /// Both steps in one kernel, with a barrier between them. The barrier is the block's: the last thread of a block
 /// reads what the first thread of the next block writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn differences_racy(signal: *const u32, smooth: *mut u32, out: *mut u32, n: u32) {
+pub unsafe extern "ptx-kernel" fn differences_racy(
+    signal: *const u32,
+    smooth: *mut u32,
+    out: *mut u32,
+    n: u32,
+) {
     let n = n as usize;
     let i = global_thread();
     unsafe {

@@ -10,7 +10,12 @@ use support::{block, blocks, thread};
 /// Every block writes its result, takes a ticket, and the holder of the last ticket finds the largest.
 /// By Rust's rules there is no race here: the tickets' read-modify-writes release and acquire.
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn maximum_racy(values: *const u32, results: *mut u32, tickets: *mut u32, best: *mut u32) {
+pub unsafe extern "ptx-kernel" fn maximum_racy(
+    values: *const u32,
+    results: *mut u32,
+    tickets: *mut u32,
+    best: *mut u32,
+) {
     if thread() != 0 {
         return;
     }
@@ -31,7 +36,12 @@ pub unsafe extern "ptx-kernel" fn maximum_racy(values: *const u32, results: *mut
 
 /// Fences do come out as written, and order the same accesses around a relaxed ticket.
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn maximum_fixed(values: *const u32, results: *mut u32, tickets: *mut u32, best: *mut u32) {
+pub unsafe extern "ptx-kernel" fn maximum_fixed(
+    values: *const u32,
+    results: *mut u32,
+    tickets: *mut u32,
+    best: *mut u32,
+) {
     if thread() != 0 {
         return;
     }

@@ -30,7 +30,12 @@ fn grid_barrier_fixed(arrived: &AtomicU32) {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn reverse_racy(squares: *mut u32, out: *mut u32, n: u32, arrived: *mut u32) {
+pub unsafe extern "ptx-kernel" fn reverse_racy(
+    squares: *mut u32,
+    out: *mut u32,
+    n: u32,
+    arrived: *mut u32,
+) {
     let i = global_thread();
     unsafe {
         *squares.add(i) = (i * i) as u32;
@@ -41,7 +46,12 @@ pub unsafe extern "ptx-kernel" fn reverse_racy(squares: *mut u32, out: *mut u32,
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn reverse_fixed(squares: *mut u32, out: *mut u32, n: u32, arrived: *mut u32) {
+pub unsafe extern "ptx-kernel" fn reverse_fixed(
+    squares: *mut u32,
+    out: *mut u32,
+    n: u32,
+    arrived: *mut u32,
+) {
     let i = global_thread();
     unsafe {
         *squares.add(i) = (i * i) as u32;

@@ -38,7 +38,12 @@ pub unsafe extern "ptx-kernel" fn clear_fixed(result: *mut f32) {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn dot_fixed(x: *const f32, y: *const f32, n: u32, result: *mut f32) {
+pub unsafe extern "ptx-kernel" fn dot_fixed(
+    x: *const f32,
+    y: *const f32,
+    n: u32,
+    result: *mut f32,
+) {
     let i = global_thread();
     unsafe {
         if i < n as usize {

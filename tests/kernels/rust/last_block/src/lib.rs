@@ -34,7 +34,13 @@ fn is_last_fixed(done: &AtomicU32) -> bool {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn sum_racy(values: *const u32, n: u32, partial: *mut u32, done: *mut u32, sum: *mut u32) {
+pub unsafe extern "ptx-kernel" fn sum_racy(
+    values: *const u32,
+    n: u32,
+    partial: *mut u32,
+    done: *mut u32,
+    sum: *mut u32,
+) {
     if thread() != 0 {
         return;
     }
@@ -51,7 +57,13 @@ pub unsafe extern "ptx-kernel" fn sum_racy(values: *const u32, n: u32, partial: 
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn sum_fixed(values: *const u32, n: u32, partial: *mut u32, done: *mut u32, sum: *mut u32) {
+pub unsafe extern "ptx-kernel" fn sum_fixed(
+    values: *const u32,
+    n: u32,
+    partial: *mut u32,
+    done: *mut u32,
+    sum: *mut u32,
+) {
     if thread() != 0 {
         return;
     }

@@ -8,7 +8,12 @@ use support::global_thread;
 
 /// The counter is read and written in two steps.
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn count_matches_racy(values: *const u32, n: u32, wanted: u32, count: *mut u32) {
+pub unsafe extern "ptx-kernel" fn count_matches_racy(
+    values: *const u32,
+    n: u32,
+    wanted: u32,
+    count: *mut u32,
+) {
     let i = global_thread();
     if i >= n as usize {
         return;
@@ -22,7 +27,12 @@ pub unsafe extern "ptx-kernel" fn count_matches_racy(values: *const u32, n: u32,
 
 /// The counter is atomic. Nothing else depends on it, so relaxed ordering is enough.
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn count_matches_fixed(values: *const u32, n: u32, wanted: u32, count: *mut u32) {
+pub unsafe extern "ptx-kernel" fn count_matches_fixed(
+    values: *const u32,
+    n: u32,
+    wanted: u32,
+    count: *mut u32,
+) {
     let i = global_thread();
     if i >= n as usize {
         return;

@@ -17,7 +17,12 @@ unsafe fn stage_one(chunk: *mut u32, number: u32) {
 
 /// Block 0 is stage one, block 1 is stage two. The counter is atomic, and orders nothing.
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn pipeline_racy(chunks: *mut u32, out: *mut u32, count: u32, size: u32) {
+pub unsafe extern "ptx-kernel" fn pipeline_racy(
+    chunks: *mut u32,
+    out: *mut u32,
+    count: u32,
+    size: u32,
+) {
     for number in 0..count {
         let chunk = unsafe { chunks.add((number * size) as usize) };
         if block() == 0 {
@@ -38,7 +43,12 @@ pub unsafe extern "ptx-kernel" fn pipeline_racy(chunks: *mut u32, out: *mut u32,
 
 /// Fences on both sides of the counter.
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn pipeline_fixed(chunks: *mut u32, out: *mut u32, count: u32, size: u32) {
+pub unsafe extern "ptx-kernel" fn pipeline_fixed(
+    chunks: *mut u32,
+    out: *mut u32,
+    count: u32,
+    size: u32,
+) {
     for number in 0..count {
         let chunk = unsafe { chunks.add((number * size) as usize) };
         if block() == 0 {

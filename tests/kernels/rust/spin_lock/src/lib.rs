@@ -10,7 +10,11 @@ pub struct Lock(AtomicU32);
 
 impl Lock {
     fn acquire(&self) {
-        while self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {}
+        while self
+            .0
+            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {}
     }
 
     /// Opens the lock, but does not publish what was written under it.

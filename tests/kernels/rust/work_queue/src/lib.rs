@@ -30,7 +30,12 @@ unsafe fn consume(queue: &Queue, jobs: *const u32, total: u32, results: *mut u32
 
 /// The tail moves on by a relaxed store: it may be seen before the job is.
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn queue_racy(queue: *const Queue, jobs: *mut u32, total: u32, results: *mut u32) {
+pub unsafe extern "ptx-kernel" fn queue_racy(
+    queue: *const Queue,
+    jobs: *mut u32,
+    total: u32,
+    results: *mut u32,
+) {
     if thread() != 0 {
         return;
     }
@@ -47,7 +52,12 @@ pub unsafe extern "ptx-kernel" fn queue_racy(queue: *const Queue, jobs: *mut u32
 
 /// The store of the tail releases the job.
 #[unsafe(no_mangle)]
-pub unsafe extern "ptx-kernel" fn queue_fixed(queue: *const Queue, jobs: *mut u32, total: u32, results: *mut u32) {
+pub unsafe extern "ptx-kernel" fn queue_fixed(
+    queue: *const Queue,
+    jobs: *mut u32,
+    total: u32,
+    results: *mut u32,
+) {
     if thread() != 0 {
         return;
     }
