@@ -1,0 +1,320 @@
+//! The program from outside: help, saved reports, instrumenting, what it says about wrong input.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn gsan(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gsan"));
+    command
+        .args(args)
+        .current_dir(repository())
+        .env_remove("GSAN_DEVICE")
+        .env_remove("NO_COLOR")
+        .stdin(Stdio::null());
+    command
+}
+
+struct Done {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn done(output: Output) -> Done {
+    let text = |b: Vec<u8>| String::from_utf8_lossy(&b).into_owned();
+    let done = Done {
+        code: output.status.code().expect("ended by a signal"),
+        out: text(output.stdout),
+        err: text(output.stderr),
+    };
+    assert!(!done.err.contains("panicked"), "{}", done.err);
+    done
+}
+
+fn finish(args: &[&str]) -> Done {
+    done(gsan(args).output().unwrap())
+}
+
+/// One line, `error: …`, that names the part.
+#[track_caller]
+fn refused(args: &[&str], part: &str) {
+    let got = finish(args);
+    assert_eq!(got.code, 2, "{args:?}: {}", got.err);
+    assert_eq!(
+        got.err.trim_end().lines().count(),
+        1,
+        "{args:?}: {}",
+        got.err
+    );
+    assert!(
+        got.err.starts_with("error: ") && got.err.contains(part),
+        "{args:?} ({part}): {}",
+        got.err
+    );
+    assert_eq!(got.out, "");
+}
+
+fn scratch(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("program");
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join(name);
+    std::fs::write(&path, content).unwrap();
+    path
+}
+
+const SAVED: &str = include_str!("data/handoff.json");
+const SAVED_AS_TEXT: &str = include_str!("data/handoff.txt");
+const PTX: &str = "tests/kernels/rust/ptx/flag_handoff.ptx";
+
+#[test]
+fn help_is_there_for_everything() {
+    for args in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["demo", "-h"],
+        &["report", "--help"],
+        &["doctor", "--help"],
+    ] {
+        let got = finish(args);
+        assert_eq!((got.code, got.err.as_str()), (0, ""));
+        assert!(got.out.contains("Usage: gsan"), "{}", got.out);
+    }
+    let got = finish(&["--version"]);
+    assert_eq!(
+        (got.code, got.out.trim()),
+        (0, concat!("gsan ", env!("CARGO_PKG_VERSION")))
+    );
+}
+
+#[test]
+fn bad_usage_is_exit_code_2() {
+    for args in [
+        &[][..],
+        &["dmeo"],
+        &["run"],
+        &["run", "x.ptx", "--frobnicate"],
+        &["run", "x.ptx", "--format", "xml"],
+        &["run", "x.ptx", "--device", "tpu"],
+        &["run", "x.ptx", "--seed", "-1"],
+        &["run", "x.ptx", "--schedules", "0"],
+        &["run", "x.ptx", "--grid", "0"],
+        &["run", "x.ptx", "--arg", "u32=x"],
+        &["instrument", "x.ptx"],
+    ] {
+        let got = finish(args);
+        assert_eq!(got.code, 2, "{args:?}: {}", got.err);
+        assert!(!got.err.is_empty() && got.out.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_saved_report_prints_as_text() {
+    let path = scratch("report.json", SAVED);
+    let got = finish(&["report", path.to_str().unwrap()]);
+    assert_eq!((got.code, got.err.as_str()), (0, ""));
+    assert_eq!(got.out, SAVED_AS_TEXT);
+}
+
+#[test]
+fn a_saved_report_survives_the_way_through_json() {
+    let path = scratch("again.json", SAVED);
+    let got = finish(&["report", path.to_str().unwrap(), "--format", "json"]);
+    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    assert_eq!(value(&got.out), value(SAVED));
+    let out = scratch("out.sarif", "");
+    let got = finish(&[
+        "report",
+        path.to_str().unwrap(),
+        "--format",
+        "sarif",
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    assert_eq!((got.code, got.out.as_str()), (0, ""));
+    let sarif = value(&std::fs::read_to_string(out).unwrap());
+    assert_eq!(sarif["runs"][0]["results"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn no_colours_in_pipes_and_files() {
+    let path = scratch("colour.json", SAVED);
+    let got = finish(&["report", path.to_str().unwrap()]);
+    assert!(!got.out.contains('\u{1b}'));
+    let got = done(
+        gsan(&["report", path.to_str().unwrap()])
+            .env("CLICOLOR_FORCE", "1")
+            .output()
+            .unwrap(),
+    );
+    assert!(got.out.contains('\u{1b}'));
+    let got = done(gsan(&["report", "no.json"]).output().unwrap());
+    assert!(!got.err.contains('\u{1b}'));
+}
+
+#[test]
+fn a_report_that_is_none_is_refused_with_its_line() {
+    let check = |name: &str, text: &str, part: &str| {
+        refused(&["report", scratch(name, text).to_str().unwrap()], part);
+    };
+    check("cut.json", &SAVED[..SAVED.len() / 2], "cut.json:");
+    check("empty.json", "", "empty.json:1: EOF");
+    check("other.json", "{}", "other.json: not a gsan report");
+    check(
+        "later.json",
+        &SAVED.replacen(": 1", ": 99", 1),
+        "schema_version 99",
+    );
+    let binary = scratch("binary.json", b"\xff\xfe\0");
+    refused(&["report", binary.to_str().unwrap()], "binary.json");
+    refused(&["report", "no/such.json"], "no/such.json");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let path = scratch("pipe.json", SAVED);
+    for args in [
+        &["report", path.to_str().unwrap()][..],
+        &["run", "--help"],
+        &["demo", "--list"],
+    ] {
+        let mut child = gsan(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let mut err = String::new();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut err)
+            .unwrap();
+        assert!(
+            child.wait().unwrap().code().is_some(),
+            "{args:?} ended by a signal"
+        );
+        assert!(!err.contains("panicked"), "{err}");
+    }
+}
+
+#[test]
+fn the_two_forms_of_run_are_not_mixed() {
+    let toml = scratch("s.toml", "name = 'x'\n");
+    refused(
+        &["run", toml.to_str().unwrap(), "--kernel", "k"],
+        "--kernel belongs to the one-kernel form",
+    );
+    refused(&["run", PTX], "--kernel");
+    refused(&["run", PTX, "--kernel", "k", "--grid", "1"], "--block");
+}
+
+#[test]
+fn wrong_files_are_named_with_their_line() {
+    refused(&["run", "no/such.toml"], "no/such.toml");
+    let toml = scratch("key.toml", "name = 'x'\nsms = 3\n");
+    refused(
+        &["run", toml.to_str().unwrap()],
+        "key.toml:2: unknown field `sms`",
+    );
+    let call = |file: &Path, part: &str| {
+        refused(
+            &[
+                "run",
+                file.to_str().unwrap(),
+                "--kernel",
+                "k",
+                "--grid",
+                "1",
+                "--block",
+                "1",
+            ],
+            part,
+        );
+    };
+    call(Path::new("no/such.ptx"), "no/such.ptx");
+    call(
+        &scratch("elf.ptx", b"\x7fELF\x02\x01\x01\0\0"),
+        "elf.ptx:1: ",
+    );
+    call(
+        &scratch(
+            "noise.ptx",
+            "\n\n.version 8.0\n.target sm_80\n.entry k( {\n",
+        ),
+        "noise.ptx:",
+    );
+}
+
+#[test]
+fn print_names_a_buffer() {
+    let call = [
+        "run", PTX, "--kernel", "k", "--grid", "1", "--block", "1", "--arg", "u32=1", "--print",
+    ];
+    let with = |what: &'static str| call.into_iter().chain([what]).collect::<Vec<_>>();
+    refused(&with("0"), "argument 0 is not a buffer");
+    refused(&with("4"), "numbered from 0");
+    refused(&with("data"), "no such buffer");
+}
+
+#[test]
+fn instrumented_modules_have_the_hooks_and_the_users_text() {
+    let out = scratch("out.ptx", "");
+    let got = finish(&["instrument", PTX, "-o", out.to_str().unwrap()]);
+    assert_eq!(got.code, 0, "{}", got.err);
+    let text = std::fs::read_to_string(out).unwrap();
+    assert!(text.contains("__gsan_access") && text.contains(".param .u64 __gsan_launch"));
+    let to_stdout = finish(&["instrument", PTX, "-o", "-"]);
+    assert_eq!(to_stdout.out, text);
+    refused(&["instrument", "no/such.ptx", "-o", "x"], "no/such.ptx");
+    refused(
+        &["instrument", PTX, "-o", "/no/such/folder/x.ptx"],
+        "/no/such/folder/x.ptx",
+    );
+    let cut = scratch(
+        "cut.ptx",
+        ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() {\n  ld.global.u32 %r1, [",
+    );
+    refused(
+        &["instrument", cut.to_str().unwrap(), "-o", "-"],
+        "cut.ptx:",
+    );
+}
+
+#[test]
+fn doctor_says_what_there_is() {
+    let got = done(
+        gsan(&["doctor"])
+            .env("GSAN_DEVICE", "sim")
+            .output()
+            .unwrap(),
+    );
+    assert_eq!((got.code, got.err.as_str()), (0, ""));
+    for part in [
+        "gsan",
+        "runtime PTX",
+        "driver",
+        "simulated GPU",
+        "ptxas",
+        "device tool-chain",
+    ] {
+        assert!(got.out.contains(part), "{part}: {}", got.out);
+    }
+}
+
+#[test]
+fn the_demo_lists_its_pairs() {
+    let got = finish(&["demo", "--list"]);
+    assert_eq!(got.code, 0);
+    assert!(
+        got.out.lines().count() >= 5 && got.out.contains("flag_handoff"),
+        "{}",
+        got.out
+    );
+    refused(&["demo", "--only", "nothing"], "flag_handoff");
+}
