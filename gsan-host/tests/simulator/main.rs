@@ -1,0 +1,8 @@
+//! The whole host side on the simulated driver.
+
+mod endings;
+mod inspection;
+mod launches;
+mod memory;
+mod order;
+mod support;

@@ -1,0 +1,216 @@
+//! Buffers and their shadow.
+
+use crate::support::{BYTES, Host, WORDS, simulator};
+use gsan_host::{Error, ErrorKind, MemoryKind, Session, StreamFlags};
+
+#[test]
+fn wrong_frees_are_told_and_change_nothing() {
+    let _turn = simulator(|_| ());
+    let mut h = Host::new();
+    let data = h.buffer("data");
+    for wrong in [data.address + 4, data.address - 4, 0, u64::MAX] {
+        assert!(
+            matches!(h.session.free(wrong, None), Err(Error::NotABuffer { .. })),
+            "{wrong:#x}"
+        );
+    }
+    let inside = h
+        .session
+        .free(data.address + 4, None)
+        .unwrap_err()
+        .to_string();
+    assert!(inside.contains("inside `data`"), "{inside}");
+    let variable = h
+        .session
+        .variable(h.module, "counter", 0)
+        .unwrap()
+        .unwrap()
+        .0;
+    assert!(h.session.free(variable, None).is_err());
+    h.session.free(data.address, None).unwrap();
+    let twice = h.session.free(data.address, None).unwrap_err();
+    assert!(twice.to_string().contains("freed before"), "{twice}");
+    assert_eq!(twice.kind(), ErrorKind::Input);
+}
+
+#[test]
+fn reused_memory_starts_with_a_clean_shadow() {
+    let _turn = simulator(|_| ());
+    for bytes in [BYTES, 4 << 20] {
+        let mut h = Host::new();
+        let (a, b) = (
+            h.stream("a"),
+            h.session.stream("b", StreamFlags::NonBlocking, 0).unwrap(),
+        );
+        let first = h
+            .session
+            .alloc("first", bytes, MemoryKind::Device, 0)
+            .unwrap();
+        h.put(first, 1, a);
+        // Ordered after the work on `a`; `b` is ordered with nothing.
+        h.session.free(first.address, Some(a)).unwrap();
+        let second = h
+            .session
+            .alloc("second", bytes, MemoryKind::Device, 0)
+            .unwrap();
+        assert_eq!(second.address, first.address);
+        h.put(second, 2, b);
+        assert_eq!(h.races(), vec![]);
+    }
+}
+
+#[test]
+fn many_small_buffers_share_memory_without_sharing_cells() {
+    let _turn = simulator(|_| ());
+    let mut h = Host::new();
+    let buffers: Vec<_> = (0..64)
+        .map(|i| {
+            h.session
+                .alloc(&format!("b{i}"), 4 + i, MemoryKind::Device, 0)
+                .unwrap()
+        })
+        .collect();
+    let mut addresses: Vec<u64> = buffers.iter().map(|b| b.address).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    assert_eq!(addresses.len(), 64);
+    assert!(addresses.iter().all(|a| a.is_multiple_of(256)));
+    assert!(
+        addresses[63] - addresses[0] < 2 << 20,
+        "one granule holds them all"
+    );
+    for b in buffers {
+        h.session.free(b.address, None).unwrap();
+    }
+}
+
+#[test]
+fn a_buffer_larger_than_the_device_is_refused_with_the_numbers() {
+    let _turn = simulator(|c| c.memory_bytes = 1 << 30);
+    let mut h = Host::new();
+    for bytes in [512 << 20, 1 << 40, 1 << 60, u64::MAX] {
+        let error = h
+            .session
+            .alloc("huge", bytes, MemoryKind::Device, 0)
+            .unwrap_err();
+        assert!(matches!(error, Error::BufferTooLarge { .. }), "{error}");
+        assert!(error.to_string().contains("shadow"), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Input);
+    }
+    // Nothing is lost: the session goes on.
+    let data = h.buffer("data");
+    h.put(data, 3, h.default);
+    assert_eq!(h.words(data), vec![3; WORDS as usize]);
+    assert_eq!(h.races(), vec![]);
+}
+
+#[test]
+fn an_empty_buffer_is_refused() {
+    let _turn = simulator(|_| ());
+    let mut h = Host::new();
+    for kind in [
+        MemoryKind::Device,
+        MemoryKind::Pinned,
+        MemoryKind::Managed,
+        MemoryKind::Foreign,
+    ] {
+        assert!(matches!(
+            h.session.alloc("none", 0, kind, 0),
+            Err(Error::EmptyBuffer)
+        ));
+    }
+}
+
+#[test]
+fn memory_of_every_kind_is_written_by_kernels_and_read_by_the_host() {
+    let _turn = simulator(|_| ());
+    let mut h = Host::new();
+    for kind in [
+        MemoryKind::Device,
+        MemoryKind::Pinned,
+        MemoryKind::Managed,
+        MemoryKind::Foreign,
+    ] {
+        let buffer = h.session.alloc("b", BYTES, kind, 0).unwrap();
+        h.put(buffer, 5, h.default);
+        assert_eq!(h.words(buffer), vec![5; WORDS as usize], "{kind:?}");
+        h.session.write(buffer.address, &[1, 0, 0, 0]).unwrap();
+        assert_eq!(h.words(buffer)[..2], [1, 5], "{kind:?}");
+        h.session.free(buffer.address, None).unwrap();
+    }
+    let report = h.report();
+    assert_eq!(report.races, vec![]);
+    // Three of the four kinds are not shadowed, and the report says how much that was.
+    assert_eq!(report.stats.unchecked_accesses, Some(3 * u64::from(WORDS)));
+    assert_eq!(report.stats.checked_accesses, Some(u64::from(WORDS)));
+}
+
+#[test]
+fn copies_and_fills_are_done_in_the_stream() {
+    let _turn = simulator(|_| ());
+    let mut h = Host::new();
+    let (from, to) = (h.buffer("from"), h.buffer("to"));
+    let s = h.stream("s");
+    h.session.memset(from.address, 1, BYTES, s).unwrap();
+    h.session.copy(to.address, from.address, BYTES, s).unwrap();
+    let read = h.session.read_async(to.address, 8, s).unwrap();
+    h.session.memset(to.address, 0, BYTES, s).unwrap();
+    assert_eq!(h.session.take_read(read).unwrap(), vec![1; 8]);
+    assert!(matches!(h.session.take_read(read), Err(Error::UnknownRead)));
+    assert_eq!(h.words(to), vec![0; WORDS as usize]);
+}
+
+#[test]
+fn accesses_beyond_a_buffer_are_refused() {
+    let _turn = simulator(|_| ());
+    let mut h = Host::new();
+    let data = h.buffer("data");
+    let end = data.address + BYTES;
+    assert!(matches!(
+        h.session.read(end, 1),
+        Err(Error::OutOfBounds { .. })
+    ));
+    assert!(matches!(
+        h.session.read(data.address, BYTES + 1),
+        Err(Error::OutOfBounds { .. })
+    ));
+    assert!(matches!(
+        h.session.write(end - 1, &[0, 0]),
+        Err(Error::OutOfBounds { .. })
+    ));
+    assert!(matches!(
+        h.session.memset(data.address, 0, u64::MAX, h.default),
+        Err(Error::OutOfBounds { .. })
+    ));
+    assert!(matches!(
+        h.session.copy(data.address, 16, 4, h.default),
+        Err(Error::OutOfBounds { .. })
+    ));
+    h.session.read(end - 1, 1).unwrap();
+}
+
+#[test]
+fn sessions_follow_each_other_in_one_process() {
+    let _turn = simulator(|_| ());
+    for _ in 0..3 {
+        let mut h = Host::new();
+        let data = h.buffer("data");
+        h.clash(data, h.default);
+        assert!(!h.races().is_empty());
+    }
+    assert!(
+        Session::builder()
+            .devices(&[7])
+            .build()
+            .is_err_and(|e| e.to_string().contains("no device 7"))
+    );
+    assert!(
+        Session::builder()
+            .devices(&[0, 0])
+            .build()
+            .is_err_and(|e| e.to_string().contains("twice"))
+    );
+    assert!(Session::builder().devices(&[]).build().is_err());
+    let devices = gsan_host::list_devices().unwrap();
+    assert!(devices.len() == 1 && devices[0].simulated);
+}
