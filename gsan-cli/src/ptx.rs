@@ -4,8 +4,7 @@ use crate::failure::{Failure, Result};
 use gsan_ptx::{InstrumentError, Instrumented, Options};
 use std::path::Path;
 
-/// gsan's runtime, which is appended to every instrumented module.
-pub const RUNTIME: &str = include_str!("../../gsan-device/ptx/runtime.ptx");
+pub use gsan_host::RUNTIME;
 
 /// A file's text, parsed once so that a mistake is told with its place.
 pub fn read(path: &Path) -> Result<String> {

@@ -113,20 +113,30 @@ impl Drop for Stream {
     }
 }
 
-/// An event without timing.
+/// An event.
 pub(crate) struct Event {
     device: Rc<Device>,
     raw: sys::CUevent,
 }
 
 impl Event {
+    /// One that orders only.
     pub(crate) fn new(device: &Rc<Device>) -> Result<Event> {
         const DISABLE_TIMING: u32 = 2;
+        Event::with_flags(device, DISABLE_TIMING)
+    }
+
+    /// One that also keeps the time.
+    pub(crate) fn timed(device: &Rc<Device>) -> Result<Event> {
+        Event::with_flags(device, 0)
+    }
+
+    fn with_flags(device: &Rc<Device>, flags: u32) -> Result<Event> {
         device.enter()?;
         let mut raw: sys::CUevent = std::ptr::null_mut();
         // SAFETY: `raw` is a valid place for the answer.
         check("cuEventCreate", unsafe {
-            sys::cuEventCreate(&mut raw, DISABLE_TIMING)
+            sys::cuEventCreate(&mut raw, flags)
         })?;
         Ok(Event {
             device: device.clone(),
@@ -141,6 +151,17 @@ impl Event {
         check("cuEventRecord", unsafe {
             sys::cuEventRecord(self.raw, stream.raw)
         })
+    }
+
+    /// Milliseconds from `start`, also timed, to this event; both have been reached.
+    pub(crate) fn milliseconds_since(&self, start: &Event) -> Result<f32> {
+        self.device.enter()?;
+        let mut milliseconds = 0.0;
+        // SAFETY: both live, and `milliseconds` is a valid place for the answer.
+        check("cuEventElapsedTime", unsafe {
+            sys::cuEventElapsedTime(&mut milliseconds, start.raw, self.raw)
+        })?;
+        Ok(milliseconds)
     }
 
     /// The host waits for what was captured.

@@ -13,6 +13,7 @@ mod reporting;
 
 pub use build::{Builder, OnExpiry, list_devices};
 pub use inspect::ThreadClock;
+pub use modules::RUNTIME;
 
 use crate::catalogue::Catalogue;
 use crate::clocks::Clocks;

@@ -13,8 +13,8 @@ use gsan_device::layout::{LAYOUT_VERSION, ModuleState, Range, ShadowCell, WORD};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The runtime, as it is appended to every module.
-pub(super) const RUNTIME: &str = include_str!("../../../gsan-device/ptx/runtime.ptx");
+/// The runtime's PTX, as it is appended to every module.
+pub const RUNTIME: &str = include_str!("../../../gsan-device/ptx/runtime.ptx");
 
 /// A module, loaded on every device.
 pub(super) struct LoadedModule {

@@ -62,7 +62,7 @@ impl Session {
         let _ = name;
         let _armed = self.begin()?;
         let owner = self.device(device)?.clone();
-        let result = Event::new(&owner);
+        let result = Event::timed(&owner);
         let event = self.noted(result)?;
         self.events.push(EventSlot { event });
         self.clocks.add_event();
@@ -85,6 +85,15 @@ impl Session {
         self.noted(result)?;
         self.clocks.record(event.0 as usize, stream.0 as usize);
         Ok(())
+    }
+
+    /// The device's milliseconds from one recorded event to another, both of which the host has waited for. The simulator
+    /// has no clock of its own: there they are the host's.
+    pub fn elapsed_ms(&mut self, from: EventId, to: EventId) -> Result<f32> {
+        let _armed = self.begin()?;
+        let start = &self.event_slot(from)?.event;
+        let result = self.event_slot(to)?.event.milliseconds_since(start);
+        self.noted(result)
     }
 
     /// Lets the stream's later work wait for what the event recorded.
