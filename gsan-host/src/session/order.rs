@@ -88,7 +88,7 @@ impl Session {
     }
 
     /// The device's milliseconds from one recorded event to another, both of which the host has waited for. The simulator
-    /// has no clock of its own: there they are the host's.
+    /// counts simulated ones.
     pub fn elapsed_ms(&mut self, from: EventId, to: EventId) -> Result<f32> {
         let _armed = self.begin()?;
         let start = &self.event_slot(from)?.event;
