@@ -312,12 +312,12 @@ impl<M: Machine> State<M> {
     #[inline(never)]
     pub fn acquire(self, from: Lookup<M>) {
         let key = Self::key(from);
-        if self.m.load64(field!(self.addr, ThreadState, last_acquired)) == key {
+        if self.m.load64_acquire(field!(self.addr, ThreadState, last_acquired)) == key {
             return;
         }
         self.own();
         self.merge(self.own_clock(), from);
-        self.m.store64(field!(self.addr, ThreadState, last_acquired), key);
+        self.m.store64_release(field!(self.addr, ThreadState, last_acquired), key);
         self.count_wrap(from);
     }
 
@@ -326,7 +326,7 @@ impl<M: Machine> State<M> {
     pub fn pend(self, from: Lookup<M>) {
         let m = self.m;
         let key = Self::key(from);
-        if m.load64(field!(self.addr, ThreadState, last_pending)) == key {
+        if m.load64_acquire(field!(self.addr, ThreadState, last_pending)) == key {
             return;
         }
         let mode = field!(self.addr, ThreadState, pending_mode);
@@ -344,7 +344,7 @@ impl<M: Machine> State<M> {
         }
         self.merge(self.pending_clock(), from);
         m.store32_release(mode, PENDING_READY);
-        m.store64(field!(self.addr, ThreadState, last_pending), key);
+        m.store64_release(field!(self.addr, ThreadState, last_pending), key);
         self.count_wrap(from);
     }
 

@@ -3,8 +3,11 @@
 //! `no_std`, no allocation, no panic path. The algorithm is generic over [`machine::Machine`]; the runtime that is
 //! appended to instrumented PTX (`gsan-device/runtime`) is its nvptx instance behind the hooks' names, and the host
 //! instance runs it in tests and benches.
-#![cfg_attr(not(any(test, feature = "host")), no_std)]
+#![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
+
+#[cfg(any(test, feature = "host"))]
+extern crate std;
 
 pub mod layout;
 
@@ -20,3 +23,8 @@ pub mod sampling;
 pub mod host;
 #[cfg(target_arch = "nvptx64")]
 pub mod nvptx;
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+#[cfg(all(test, loom))]
+mod loom_tests;

@@ -23,6 +23,10 @@ pub trait Machine: Copy {
     fn load32_acquire(self, addr: u64) -> u32;
     /// Stores 32 bits after everything before.
     fn store32_release(self, addr: u64, value: u32);
+    /// Loads 64 bits; what was stored before the matching [`Machine::store64_release`] is visible afterwards.
+    fn load64_acquire(self, addr: u64) -> u64;
+    /// Stores 64 bits after everything before.
+    fn store64_release(self, addr: u64, value: u64);
     /// Stores `new` if `expected` is there; returns what was there. Acquire.
     fn cas32_acquire(self, addr: u64, expected: u32, new: u32) -> u32;
     /// Stores `new` if `expected` is there; returns what was there. Acquire and release.

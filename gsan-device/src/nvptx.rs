@@ -72,6 +72,20 @@ impl Machine for Nvptx {
     }
 
     #[inline(always)]
+    fn load64_acquire(self, addr: u64) -> u64 {
+        let value: u64;
+        // SAFETY: see above.
+        unsafe { asm!("ld.acquire.gpu.b64 {}, [{}];", out(reg64) value, in(reg64) addr, options(nostack)) };
+        value
+    }
+
+    #[inline(always)]
+    fn store64_release(self, addr: u64, value: u64) {
+        // SAFETY: see above.
+        unsafe { asm!("st.release.gpu.b64 [{}], {};", in(reg64) addr, in(reg64) value, options(nostack)) };
+    }
+
+    #[inline(always)]
     fn cas32_acquire(self, addr: u64, expected: u32, new: u32) -> u32 {
         let old: u32;
         // SAFETY: see above.
