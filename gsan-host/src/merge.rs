@@ -115,3 +115,163 @@ fn severity(outcome: Outcome) -> u32 {
         Outcome::Error => 5,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Access, DeviceInfo, LaunchInfo, Order, Stats, UnsupportedInstruction};
+
+    fn side(line: Option<u32>) -> Side {
+        Side {
+            launch: Some(0),
+            kernel: Some("k".into()),
+            block: None,
+            thread: None,
+            access: Some(Access::Load),
+            order: Some(Order::Weak),
+            scope: None,
+            site: line.map(|line| Site {
+                file: "a.cu".into(),
+                line,
+                column: None,
+                ptx_line: line,
+                function: "k".into(),
+                inlined_at: vec![],
+            }),
+        }
+    }
+
+    fn race(line: u32, offset: u64) -> Race {
+        Race {
+            kind: RaceKind::Raw,
+            class: RaceClass::Race,
+            count: 3,
+            schedules: 1,
+            address: 4096 + offset,
+            buffer: Some("data".into()),
+            offset: Some(offset),
+            size: 4,
+            current: side(Some(line)),
+            prior: side(None),
+        }
+    }
+
+    fn report(races: Vec<Race>) -> Report {
+        Report {
+            outcome: Outcome::Completed,
+            message: None,
+            seed: Some(1),
+            schedules: 1,
+            device: DeviceInfo {
+                simulated: true,
+                name: "sim".into(),
+                sms: 4,
+            },
+            launches: vec![],
+            races,
+            stats: Stats {
+                checked_accesses: Some(10),
+                misses: Some(Misses::default()),
+                ..Stats::default()
+            },
+            unsupported: vec![],
+        }
+    }
+
+    #[test]
+    fn the_same_place_is_one_finding_wherever_in_the_buffer() {
+        let mut merged = report(vec![race(1, 0)]);
+        merged.merge(report(vec![race(1, 8), race(2, 0)]));
+        merged.merge(report(vec![race(2, 4)]));
+        let found: Vec<_> = merged
+            .races
+            .iter()
+            .map(|r| (r.offset, r.count, r.schedules))
+            .collect();
+        assert_eq!(found, [(Some(0), 6, 2), (Some(0), 6, 2)]);
+        assert_eq!(
+            (merged.schedules, merged.seed, merged.stats.checked_accesses),
+            (3, Some(1), Some(30))
+        );
+    }
+
+    #[test]
+    fn two_findings_of_one_run_count_as_one_schedule() {
+        let mut merged = report(vec![race(1, 0)]);
+        merged.merge(report(vec![race(1, 4), race(1, 8)]));
+        assert_eq!((merged.races[0].count, merged.races[0].schedules), (9, 2));
+    }
+
+    #[test]
+    fn whatever_tells_findings_apart_keeps_them_apart() {
+        let base = race(1, 0);
+        let others = [
+            Race {
+                kind: RaceKind::War,
+                ..base.clone()
+            },
+            Race {
+                class: RaceClass::MissingAcquire,
+                ..base.clone()
+            },
+            Race {
+                buffer: None,
+                ..base.clone()
+            },
+            Race {
+                current: side(Some(2)),
+                ..base.clone()
+            },
+            Race {
+                prior: side(Some(2)),
+                ..base.clone()
+            },
+        ];
+        for other in others {
+            let mut merged = report(vec![base.clone()]);
+            merged.merge(report(vec![other]));
+            assert_eq!(merged.races.len(), 2);
+        }
+    }
+
+    #[test]
+    fn the_worst_end_wins_and_nothing_is_lost() {
+        let launch = LaunchInfo {
+            id: 0,
+            kernel: "k".into(),
+            module: "m".into(),
+            grid: [1; 3],
+            block: [1; 3],
+            stream: None,
+        };
+        let odd = UnsupportedInstruction {
+            module: "m".into(),
+            ptx_line: 3,
+            text: "x".into(),
+            why: "y".into(),
+        };
+        let mut trapped = report(vec![race(1, 0)]);
+        trapped.outcome = Outcome::Trap;
+        trapped.message = Some("trap in k".into());
+        trapped.launches = vec![launch];
+        trapped.unsupported = vec![odd];
+        trapped.stats = Stats::default();
+        let mut merged = report(vec![]);
+        merged.merge(trapped.clone());
+        merged.merge(report(vec![]));
+        merged.merge(trapped);
+        assert_eq!(
+            (merged.outcome, merged.message.as_deref()),
+            (Outcome::Trap, Some("trap in k"))
+        );
+        assert_eq!(
+            (
+                merged.launches.len(),
+                merged.unsupported.len(),
+                merged.races[0].schedules
+            ),
+            (1, 1, 2)
+        );
+        assert_eq!(merged.stats.checked_accesses, Some(20));
+    }
+}

@@ -16,6 +16,9 @@ use std::rc::Rc;
 pub(crate) struct RowPool {
     device: Rc<Device>,
     row_bytes: u64,
+    /// Never used.
+    fresh: RefCell<Vec<u64>>,
+    /// Used before, oldest first.
     free: RefCell<VecDeque<u64>>,
     slabs: RefCell<Vec<DeviceMemory>>,
     /// All zero, never written: what the first launches inherit.
@@ -47,6 +50,7 @@ impl RowPool {
         Ok(Rc::new(RowPool {
             device: device.clone(),
             row_bytes,
+            fresh: RefCell::default(),
             free: RefCell::default(),
             slabs: RefCell::new(vec![zero]),
             zero: address,
@@ -62,17 +66,25 @@ impl RowPool {
     fn take(self: &Rc<Self>) -> Result<Storage> {
         const SLAB: u64 = 64;
         let mut free = self.free.borrow_mut();
-        if free.len() <= self.quarantine() {
-            let slab = DeviceMemory::new(&self.device, SLAB * self.row_bytes)?;
-            // New rows in front: they have never been used.
-            for i in (0..SLAB).rev() {
-                free.push_front(slab.address + i * self.row_bytes);
-            }
-            self.slabs.borrow_mut().push(slab);
+        if free.len() > self.quarantine()
+            && let Some(address) = free.pop_front()
+        {
+            return Ok(Storage {
+                pool: self.clone(),
+                address,
+            });
         }
-        // Never empty: the quarantine holds at least one.
-        let address = free.pop_front().unwrap_or(self.zero);
-        drop(free);
+        let mut fresh = self.fresh.borrow_mut();
+        let address = match fresh.pop() {
+            Some(address) => address,
+            None => {
+                let slab = DeviceMemory::new(&self.device, SLAB * self.row_bytes)?;
+                let address = slab.address;
+                fresh.extend((1..SLAB).map(|i| address + i * self.row_bytes));
+                self.slabs.borrow_mut().push(slab);
+                address
+            }
+        };
         Ok(Storage {
             pool: self.clone(),
             address,

@@ -54,11 +54,15 @@ impl Watchdog {
         })
     }
 
-    /// Says that the host begins to wait, until the guard is dropped.
+    /// Says that the host begins to wait, until the guard is dropped. Waits may be nested: an inner one has its own limit.
     pub(crate) fn arm(&self) -> Armed {
-        self.shared.lock().deadline = Instant::now().checked_add(self.limit);
+        let deadline = Instant::now().checked_add(self.limit);
+        let outer = std::mem::replace(&mut self.shared.lock().deadline, deadline);
         self.shared.changed.notify_one();
-        Armed(self.shared.clone())
+        Armed {
+            shared: self.shared.clone(),
+            outer,
+        }
     }
 }
 
@@ -97,11 +101,15 @@ impl Drop for Watchdog {
 }
 
 /// The host waits while this lives.
-pub(crate) struct Armed(Arc<Shared>);
+pub(crate) struct Armed {
+    shared: Arc<Shared>,
+    outer: Option<Instant>,
+}
 
 impl Drop for Armed {
     fn drop(&mut self) {
-        self.0.lock().deadline = None;
+        self.shared.lock().deadline = self.outer;
+        self.shared.changed.notify_one();
     }
 }
 
@@ -130,5 +138,15 @@ mod tests {
         drop(dog);
         // The sender is gone without having sent.
         assert!(receive.recv().is_err());
+    }
+
+    #[test]
+    fn an_inner_wait_does_not_end_the_outer_one() {
+        let (send, receive) = mpsc::channel();
+        let dog =
+            Watchdog::start(Duration::from_millis(50), move || send.send(()).unwrap()).unwrap();
+        let _outer = dog.arm();
+        drop(dog.arm());
+        receive.recv_timeout(Duration::from_secs(20)).unwrap();
     }
 }
