@@ -106,7 +106,7 @@ fn memset(session: &mut Session, fill: Fill, mode: Mode) -> Answer {
     }
     let width = fill.pattern.len() as u64;
     let len = fill.count.checked_mul(width).ok_or(Code::INVALID_VALUE)?;
-    if fill.to % width != 0 || (fill.height > 1 && fill.pitch < len) {
+    if !fill.to.is_multiple_of(width) || (fill.height > 1 && fill.pitch < len) {
         return Err(Code::INVALID_VALUE);
     }
     let memory = driver.machine.memory();
@@ -300,7 +300,7 @@ fn wait_value(session: &mut Session, stream: Handle, wait: WaitValue) -> Answer 
 }
 
 fn check_word(memory: &crate::machine::Memory, address: u64, bytes: usize) -> Answer {
-    if address % bytes as u64 != 0 || memory.check(address, bytes as u64).is_err() {
+    if !address.is_multiple_of(bytes as u64) || memory.check(address, bytes as u64).is_err() {
         return Err(Code::INVALID_VALUE);
     }
     Ok(())

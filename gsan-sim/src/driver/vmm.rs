@@ -233,7 +233,7 @@ driver_api! {
         pointer.require()?;
         let driver = s.driver()?;
         let aligned = align == 0 || align.is_power_of_two();
-        if len == 0 || len as u64 % GRANULARITY != 0 || !aligned || flags != 0 {
+        if len == 0 || !(len as u64).is_multiple_of(GRANULARITY) || !aligned || flags != 0 {
             return Err(Code::INVALID_VALUE);
         }
         let at = driver.machine.memory_mut().reserve(len as u64, align as u64).ok_or(Code::OUT_OF_MEMORY)?;
@@ -258,7 +258,7 @@ driver_api! {
         let properties = properties.get()?;
         let device = check_properties(driver, &properties)?;
         let len = len as u64;
-        if len == 0 || len % GRANULARITY != 0 || flags != 0 {
+        if len == 0 || !len.is_multiple_of(GRANULARITY) || flags != 0 {
             return Err(Code::INVALID_VALUE);
         }
         driver.charge(device, len)?;
