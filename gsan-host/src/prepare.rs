@@ -166,3 +166,114 @@ fn site(site: &gsan_ptx::Site, module: &str) -> Site {
             .collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUNTIME: &str = include_str!("../../gsan-device/ptx/runtime.ptx");
+    const MODULE_TEXT: &str = "
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .global .align 4 .u32 counter;
+.global .align 4 .b8 table[12];
+.const .align 4 .u32 fixed = 3;
+.visible .entry k(.param .u64 p, .param .align 8 .b8 s[24])
+.reqntid 64, 1, 1
+{
+    .reg .b64 %rd<2>;
+    .reg .b32 %r<2>;
+    ld.param.u64 %rd1, [p];
+    mov.u32 %r1, 1;
+    st.global.u32 [%rd1], %r1;
+    ret;
+}
+";
+
+    #[test]
+    fn a_module_is_described_as_the_user_wrote_it() {
+        for (prepared, hidden) in [
+            (instrumented("m.ptx", MODULE_TEXT, RUNTIME).unwrap(), true),
+            (plain("m.ptx", MODULE_TEXT).unwrap(), false),
+        ] {
+            assert_eq!(prepared.kernels.len(), 1);
+            let k = &prepared.kernels[0];
+            assert_eq!((k.info.name.as_str(), k.hidden_parameter), ("k", hidden));
+            assert_eq!(k.required_threads, Some([64, 1, 1]));
+            let sizes: Vec<_> = k
+                .info
+                .params
+                .iter()
+                .map(|p| (p.name.as_str(), p.size, p.align))
+                .collect();
+            assert_eq!(sizes, [("p", 8, 8), ("s", 24, 8)]);
+            assert_eq!(prepared.variables, ["counter", "table"]);
+        }
+    }
+
+    #[test]
+    fn sites_fall_back_to_the_line_of_the_ptx() {
+        let prepared = instrumented("m.ptx", MODULE_TEXT, RUNTIME).unwrap();
+        assert_eq!((prepared.sites.len(), prepared.instrumented_sites), (1, 1));
+        let site = &prepared.sites[0];
+        assert_eq!(
+            (site.file.as_str(), site.function.as_str(), site.line),
+            ("m.ptx", "k", site.ptx_line)
+        );
+        assert!(
+            MODULE_TEXT
+                .lines()
+                .nth(site.line as usize - 1)
+                .unwrap()
+                .contains("st.global")
+        );
+    }
+
+    #[test]
+    fn the_runtime_brings_what_the_host_calls_by_name() {
+        let prepared = instrumented("m.ptx", MODULE_TEXT, RUNTIME).unwrap();
+        for name in [MODULE, "__gsan_join_rows"] {
+            assert!(prepared.text.contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_linked_module_takes_the_launch_in_its_own_last_parameter() {
+        let linked = MODULE_TEXT
+            .replace(
+                ".visible .entry",
+                ".visible .global .align 8 .b8 __gsan_module[16];\n.visible .entry",
+            )
+            .replace(
+                ".param .align 8 .b8 s[24]",
+                ".param .u32 n, .param .u64 launch",
+            );
+        let prepared = instrumented("m.ptx", &linked, RUNTIME).unwrap();
+        let k = &prepared.kernels[0];
+        let names: Vec<_> = k.info.params.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(
+            (names.as_slice(), k.hidden_parameter),
+            (["p", "n"].as_slice(), true)
+        );
+        assert_eq!(prepared.variables, ["counter", "table"]);
+        let error = plain("m.ptx", &linked).unwrap_err().to_string();
+        assert!(error.contains("sanitize"), "{error}");
+    }
+
+    #[test]
+    fn a_syntax_error_is_one_line_that_names_file_and_line() {
+        for parse in [
+            |t: &str| instrumented("bad.ptx", t, RUNTIME),
+            |t: &str| plain("bad.ptx", t),
+        ] {
+            let error = parse(&MODULE_TEXT[..MODULE_TEXT.len() - 10])
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.starts_with("bad.ptx:") && error.lines().count() == 1,
+                "{error}"
+            );
+        }
+    }
+}
