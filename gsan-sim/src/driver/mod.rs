@@ -78,6 +78,11 @@ pub fn diagnosis() -> Option<Diagnosis> {
     Session::lock().state().diagnosis.clone()
 }
 
+/// Instructions of threads that the machine has run since it was started or [`reset`].
+pub fn thread_steps() -> u64 {
+    Session::lock().state().driver.as_ref().map_or(0, |driver| driver.machine.thread_steps())
+}
+
 /// [`Config::default`] with what the environment says: `GSAN_SIM_SEED`, `GSAN_SIM_DEVICES`, `GSAN_SIM_SMS`,
 /// `GSAN_SIM_BLOCKS_PER_SM`, `GSAN_SIM_MEMORY` (bytes), `GSAN_SIM_STEP_BUDGET`. Used when [`configure`] was not called.
 /// What is no number, or zero where there must be one, counts as unset.
