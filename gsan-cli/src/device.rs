@@ -61,12 +61,15 @@ fn from_environment() -> Result<DeviceChoice> {
 
 /// A fresh simulated device for the next session. Does nothing that a GPU would notice.
 pub fn reset_simulator(shape: DeviceShape, seed: u64, budget: Option<u64>) {
-    let mut config = gsan_sim::Config::default();
+    let mut config = gsan_sim::driver::default_config();
     config.seed = seed;
     config.sms = shape.sms.unwrap_or(config.sms);
     config.devices = shape.devices.unwrap_or(config.devices);
     config.blocks_per_sm = shape.blocks_per_sm.unwrap_or(config.blocks_per_sm);
-    config.step_budget = budget.unwrap_or(DEFAULT_BUDGET);
+    if config.step_budget == gsan_sim::Config::default().step_budget {
+        config.step_budget = DEFAULT_BUDGET;
+    }
+    config.step_budget = budget.unwrap_or(config.step_budget);
     gsan_sim::driver::reset();
     gsan_sim::driver::configure(config);
 }

@@ -131,7 +131,7 @@ impl Resolver<'_> {
         let shape = DeviceShape {
             sms: positive("sms", &raw.sms, 4096)?,
             devices: positive("devices", &raw.devices, 64)?,
-            blocks_per_sm: positive("blocks_per_sm", &raw.blocks_per_sm, 1024)?,
+            blocks_per_sm: positive("blocks_per_sm", &raw.blocks_per_sm, 64)?,
             slots_per_sm: positive("slots_per_sm", &raw.slots_per_sm, 32)?,
             clock_buffer_size: positive("clock_buffer_size", &raw.clock_buffer_size, 1 << 20)?,
         };
