@@ -58,11 +58,14 @@ impl<'a> Parser<'a> {
     pub(super) fn parameters(&mut self) -> Result<(Vec<Variable<'a>>, usize)> {
         self.expect(Kind::LParen, "`(`")?;
         let mut list = Vec::new();
-        while self.peek() != Some(Kind::RParen) {
+        // A comma must be followed by a parameter: further ones are inserted behind the last.
+        while list.is_empty() && self.peek() != Some(Kind::RParen)
+            || !list.is_empty() && self.eat(Kind::Comma)
+        {
             list.push(self.parameter()?);
-            if !self.eat(Kind::Comma) && self.peek() != Some(Kind::RParen) {
-                return Err(self.expected("`,` or `)` in this parameter list"));
-            }
+        }
+        if self.peek() != Some(Kind::RParen) {
+            return Err(self.expected("`,` or `)` in this parameter list"));
         }
         let end = self.start();
         self.bump();
