@@ -3,11 +3,25 @@
 //! Top-down: [`Machine`] is what the driver sees; `load` turns PTX into `ir`; `sched` picks warps; `exec` runs one
 //! instruction for a group of lanes; `memory` is the address space.
 
+mod alu;
+mod exec;
+mod ir;
+mod launch;
+mod load;
 pub mod memory;
+mod report;
+mod sched;
+mod state;
 pub mod stop;
+mod ty;
 
 pub use memory::{Access, Backing, MapError, Memory, MemoryFault, RegionInfo, RegionKind};
 pub use stop::{FaultKind, Site, Stop};
+
+use std::collections::VecDeque;
+
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::Config;
 
@@ -140,14 +154,59 @@ pub enum RunEvent {
 pub struct Machine {
     config: Config,
     memory: Memory,
+    modules: Vec<Option<load::LoadedModule>>,
+    /// Module and index among its kernels, by [`FunctionId`].
+    functions: Vec<(ModuleId, u32)>,
+    grids: Vec<Option<state::Grid>>,
+    /// Slots of grids that have blocks to place, in launch order, by device.
+    queues: Vec<VecDeque<usize>>,
+    blocks: Vec<Option<Box<state::Block>>>,
+    /// Shared memory, by block slot.
+    shared: Vec<Vec<u8>>,
+    clusters: Vec<Option<state::Cluster>>,
+    sms: Vec<Vec<sched::Sm>>,
+    /// Warps that can go on: block slot and number in the block.
+    ready: Vec<(u32, u32)>,
+    events: VecDeque<RunEvent>,
+    rng: Xoshiro256PlusPlus,
+    next_grid: u64,
+    steps: u64,
+    thread_steps: u64,
+    budget_start: u64,
+    until_preempt: u32,
+    until_switch: u32,
+    output: Vec<u8>,
+    heap: exec::Heap,
 }
 
-// Interface; bodies follow.
-#[allow(unused_variables)]
 impl Machine {
     /// Machines of the configured shape.
     pub fn new(config: Config) -> Machine {
-        Machine { config, memory: Memory::new() }
+        let devices = config.devices as usize;
+        let sms = vec![sched::Sm::default(); config.sms as usize];
+        Machine {
+            memory: Memory::new(),
+            modules: Vec::new(),
+            functions: Vec::new(),
+            grids: Vec::new(),
+            queues: vec![VecDeque::new(); devices],
+            blocks: Vec::new(),
+            shared: Vec::new(),
+            clusters: Vec::new(),
+            sms: vec![sms; devices],
+            ready: Vec::new(),
+            events: VecDeque::new(),
+            rng: Xoshiro256PlusPlus::seed_from_u64(config.seed),
+            next_grid: 1,
+            steps: 0,
+            thread_steps: 0,
+            budget_start: 0,
+            until_preempt: 0,
+            until_switch: 0,
+            output: Vec::new(),
+            heap: exec::Heap::default(),
+            config,
+        }
     }
 
     /// The shape.
@@ -166,73 +225,93 @@ impl Machine {
     }
 
     /// Parses a module, lays out its variables on `device` and decodes its kernels.
+    ///
+    /// # Errors
+    /// Text that is no PTX, or PTX that a driver would refuse. An instruction that the machine merely lacks is no
+    /// error here: see [`Machine::unsupported`].
     pub fn load_module(&mut self, device: u32, ptx: &str) -> Result<ModuleId, LoadError> {
-        Err(LoadError { message: "not written yet".into(), line: 0, column: 0 })
+        let id = ModuleId(self.modules.len() as u32);
+        let module = load::load(ptx, device, id, &mut self.memory, &self.config)?;
+        for index in 0..module.kernels.len() {
+            self.functions.push((id, index as u32));
+        }
+        self.modules.push(Some(module));
+        Ok(id)
     }
 
-    /// Frees a module and its variables; false if there is none. Its grids must have ended.
+    /// Frees a module and its variables; false if there is none, or if one of its kernels runs.
     pub fn unload_module(&mut self, module: ModuleId) -> bool {
-        false
+        let busy = |g: &state::Grid| self.functions.get(g.function_id.0 as usize).is_some_and(|f| f.0 == module);
+        if self.grids.iter().flatten().any(busy) {
+            return false;
+        }
+        match self.modules.get_mut(module.0 as usize).and_then(Option::take) {
+            Some(loaded) => {
+                loaded.free(&mut self.memory);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn module(&self, id: ModuleId) -> Option<&load::LoadedModule> {
+        self.modules.get(id.0 as usize)?.as_ref()
     }
 
     /// The kernel of that name.
     pub fn function(&self, module: ModuleId, name: &str) -> Option<FunctionId> {
-        None
+        self.functions(module).into_iter().find(|&f| self.function_info(f).is_some_and(|i| i.name == name))
     }
 
     /// What is known of a kernel.
     pub fn function_info(&self, function: FunctionId) -> Option<&FunctionInfo> {
-        None
+        let &(module, index) = self.functions.get(function.0 as usize)?;
+        self.module(module)?.kernels.get(index as usize).map(|(_, info)| info)
     }
 
     /// The kernels of a module, in the order of the text.
     pub fn functions(&self, module: ModuleId) -> Vec<FunctionId> {
-        Vec::new()
+        // A module's kernels have consecutive numbers.
+        let first = self.functions.partition_point(|f| f.0 < module);
+        let end = self.functions.partition_point(|f| f.0 <= module);
+        if self.module(module).is_none() {
+            return Vec::new();
+        }
+        (first..end).map(|i| FunctionId(i as u32)).collect()
     }
 
     /// Address and size of a `.global` or `.const` variable.
     pub fn global(&self, module: ModuleId, name: &str) -> Option<(u64, u64)> {
-        None
+        self.module(module)?.globals.get(name).copied()
     }
 
-    /// Blocks of a kernel that one multiprocessor holds at once.
-    pub fn blocks_per_sm(&self, function: FunctionId, threads: u32, dynamic_shared: u32) -> u32 {
-        0
-    }
-
-    /// Starts a grid: its blocks run from the next [`Machine::run`] on, beside those of all grids that run already.
-    pub fn launch(&mut self, launch: LaunchDesc) -> Result<GridId, LaunchError> {
-        Err(LaunchError::NoSuchFunction)
-    }
-
-    /// Runs for at most `max_steps` warp instructions, or until a grid completes or something stops the run.
-    pub fn run(&mut self, max_steps: u64) -> RunEvent {
-        RunEvent::Idle
+    /// PTX line and text of each instruction that the machine lacks: executing one stops the run.
+    pub fn unsupported(&self, module: ModuleId) -> Vec<(u32, String)> {
+        self.module(module).map(|m| m.program.unsupported.clone()).unwrap_or_default()
     }
 
     /// Whether a grid has been launched and has not ended.
     pub fn is_running(&self, grid: GridId) -> bool {
-        false
+        self.grids.iter().flatten().any(|g| g.id == grid)
     }
 
     /// Starts counting [`Config::step_budget`] anew: the host begins to wait. A grid that completes does so too.
-    pub fn reset_budget(&mut self) {}
-
-    /// Ends all grids where they are.
-    pub fn abort(&mut self) {}
+    pub fn reset_budget(&mut self) {
+        self.budget_start = self.steps;
+    }
 
     /// What kernels have printed since the last call.
     pub fn take_output(&mut self) -> Vec<u8> {
-        Vec::new()
+        std::mem::take(&mut self.output)
     }
 
     /// Warp instructions executed so far.
     pub fn steps(&self) -> u64 {
-        0
+        self.steps
     }
 
     /// Thread instructions executed so far.
     pub fn thread_steps(&self) -> u64 {
-        0
+        self.thread_steps
     }
 }

@@ -1,0 +1,177 @@
+//! `cvt` between all types.
+
+use super::round::{BF16, E4M3, E5M2, F16, FTZ, Format, RELU, Rounding, SAT, SATFINITE, TF32, canonical, flush, to_f32};
+use super::{Alu, Mods, one, two};
+use crate::machine::ty::{Ty, extend};
+
+/// The types travel in the flags: source from bit 16, destination from bit 24.
+fn with_types(flags: u32, dst: Ty, src: Ty) -> u32 {
+    flags | (src as u32) << 16 | (dst as u32) << 24
+}
+
+/// The conversion, if the instruction is one.
+pub fn find(opcode: &str, mods: &Mods<'_>) -> Option<Alu> {
+    if opcode != "cvt" {
+        return None;
+    }
+    let [dst, src] = mods.types[..] else { return None };
+    if dst == Ty::Pred || src == Ty::Pred || dst == Ty::B128 || src == Ty::B128 || mods.has("rs") || mods.has("scaled") {
+        return None;
+    }
+    let integral = mods.words.iter().any(|w| matches!(*w, "rni" | "rzi" | "rmi" | "rpi"));
+    let base = mods.float_flags() | if integral { 0 } else { KEEP };
+    let flags = with_types(base, dst, src);
+    // Packed results take two operands (the first one is the upper half), or one packed operand.
+    if matches!(dst, Ty::F16x2 | Ty::Bf16x2 | Ty::E4m3x2 | Ty::E5m2x2) && src == Ty::F32 {
+        let func = two!(|f, a: u32, b: u32| pack(f, a, b));
+        return Some(Alu { func, flags, dst, src: [src; 4] });
+    }
+    let func = match (dst, src) {
+        _ if dst.is_int() && src.is_int() => {
+            if base & SAT != 0 {
+                one!(|f, a: u64| saturate(f, a))
+            } else {
+                match (src.bytes().min(dst.bytes()), src.is_signed() && dst.bytes() > src.bytes(), dst.bytes()) {
+                    (1, false, _) => one!(|_, a: u8| a),
+                    (2, false, _) => one!(|_, a: u16| a),
+                    (4, false, _) => one!(|_, a: u32| a),
+                    (8, false, _) => one!(|_, a: u64| a),
+                    (4, true, 8) => one!(|_, a: i32| i64::from(a)),
+                    (2, true, 4) => one!(|_, a: i16| i32::from(a)),
+                    _ => one!(|f, a: u64| {
+                        let (dst, src) = types(f);
+                        extend(a, src.bytes(), src.is_signed(), dst.bytes())
+                    }),
+                }
+            }
+        }
+        (Ty::F32, Ty::F32 | Ty::F64) | (Ty::F64, Ty::F32 | Ty::F64) => one!(|f, a: u64| float_to_float(f, a)),
+        (Ty::F16x2, Ty::E4m3x2 | Ty::E5m2x2) => one!(|f, a: u32| unpack_fp8(f, a)),
+        (Ty::E4m3x2 | Ty::E5m2x2, Ty::F16x2 | Ty::Bf16x2) => one!(|f, a: u32| repack_fp8(f, a)),
+        _ if dst.is_int() => one!(|f, a: u64| float_to_int(f, a)),
+        _ if src.is_int() => one!(|f, a: u64| int_to_float(f, a)),
+        _ if small(dst).is_some() || small(src).is_some() => one!(|f, a: u64| float_to_float(f, a)),
+        _ => return None,
+    };
+    Some(Alu { func, flags, dst, src: [src; 4] })
+}
+
+fn types(flags: u32) -> (Ty, Ty) {
+    (Ty::from_number(flags >> 24), Ty::from_number(flags >> 16 & 0xff))
+}
+
+fn small(ty: Ty) -> Option<Format> {
+    Some(match ty {
+        Ty::F16 | Ty::F16x2 => F16,
+        Ty::Bf16 | Ty::Bf16x2 => BF16,
+        Ty::Tf32 => TF32,
+        Ty::E4m3 | Ty::E4m3x2 => E4M3,
+        Ty::E5m2 | Ty::E5m2x2 => E5M2,
+        _ => return None,
+    })
+}
+
+/// The value of a float register as a double (exact).
+fn load(ty: Ty, bits: u64, flags: u32) -> f64 {
+    match ty {
+        Ty::F32 => f64::from(flush(f32::from_bits(bits as u32), flags)),
+        Ty::F64 => f64::from_bits(bits),
+        Ty::Tf32 => f64::from(f32::from_bits(bits as u32)),
+        _ => small(ty).map_or(0.0, |f| f.decode(bits as u32)),
+    }
+}
+
+/// Rounds a double to a float register.
+fn store(ty: Ty, x: f64, flags: u32) -> u64 {
+    let x = if flags & SAT != 0 { if x > 0.0 { x.min(1.0) } else { 0.0 } } else { x };
+    match ty {
+        Ty::F32 => u64::from(canonical(flush(to_f32(x, Rounding::of(flags)), flags)).to_bits()),
+        Ty::F64 => x.to_bits(),
+        Ty::Tf32 => u64::from(TF32.encode(x, flags)) << 13,
+        _ => u64::from(small(ty).map_or(0, |f| f.encode(x, flags))),
+    }
+}
+
+fn float_to_float(flags: u32, a: u64) -> u64 {
+    let (dst, src) = types(flags);
+    let x = load(src, a, flags);
+    let x = if flags & RELU != 0 && x < 0.0 { 0.0 } else { x };
+    store(dst, if dst == src { to_integral(x, flags) } else { x }, flags)
+}
+
+/// `cvt.rni.f32.f32` and the like round to an integral value (the modes are shared with `.rn`; of one type to itself only
+/// the integral forms change anything).
+fn to_integral(x: f64, flags: u32) -> f64 {
+    match Rounding::of(flags) {
+        _ if flags & KEEP != 0 => x,
+        Rounding::Nearest => x.round_ties_even(),
+        Rounding::Zero => x.trunc(),
+        Rounding::Down => x.floor(),
+        Rounding::Up => x.ceil(),
+        Rounding::Away => x.round(),
+    }
+}
+
+/// Flag: a conversion of a type to itself without an integer rounding.
+const KEEP: u32 = 1 << 9;
+
+fn range(ty: Ty) -> (i128, i128) {
+    let bits = 8 * ty.bytes();
+    if ty.is_signed() { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) }
+}
+
+fn as_integer(ty: Ty, bits: u64) -> i128 {
+    let wide = extend(bits, ty.bytes(), ty.is_signed(), 8);
+    if ty.is_signed() { i128::from(wide as i64) } else { i128::from(wide) }
+}
+
+fn saturate(flags: u32, a: u64) -> u64 {
+    let (dst, src) = types(flags);
+    let (low, high) = range(dst);
+    extend(as_integer(src, a).clamp(low, high) as u64, dst.bytes(), false, 8)
+}
+
+/// Out of range: clamped. NaN: zero, but the top bit alone where the source is f64 or the result has 64 bits.
+fn float_to_int(flags: u32, a: u64) -> u64 {
+    let (dst, src) = types(flags);
+    let x = load(src, a, flags);
+    if x.is_nan() {
+        return if dst.bytes() == 8 || src == Ty::F64 { 1 << (8 * dst.bytes() - 1) } else { 0 };
+    }
+    let (low, high) = range(dst);
+    let rounded = to_integral(x, flags & !KEEP);
+    extend((rounded as i128).clamp(low, high) as u64, dst.bytes(), false, 8)
+}
+
+fn int_to_float(flags: u32, a: u64) -> u64 {
+    let (dst, src) = types(flags);
+    let n = as_integer(src, a);
+    let near = n as f64;
+    // An i64 may not fit into a double: round to odd by hand, or in the asked direction for f64 itself.
+    let error = (n - near as i128) as f64;
+    if dst == Ty::F64 {
+        return super::round::direct_f64(near, error, Rounding::of(flags)).to_bits();
+    }
+    store(dst, super::round::to_odd(near, error), flags)
+}
+
+fn pack(flags: u32, a: u32, b: u32) -> u32 {
+    let (dst, _) = types(flags);
+    let one = |x: u32| store(dst, f64::from(flush(f32::from_bits(x), flags)), flags & !FTZ) as u32;
+    let shift = 4 * dst.bytes();
+    // fp8 conversions always saturate.
+    one(a) << shift | one(b)
+}
+
+fn unpack_fp8(flags: u32, a: u32) -> u32 {
+    let (_, src) = types(flags);
+    let one = |bits: u32| store(Ty::F16, load(src, u64::from(bits & 0xff), 0), flags & !(FTZ | SATFINITE)) as u32;
+    one(a) | one(a >> 8) << 16
+}
+
+fn repack_fp8(flags: u32, a: u32) -> u32 {
+    let (dst, src) = types(flags);
+    let one = |bits: u32| store(dst, load(src, u64::from(bits & 0xffff), 0), flags) as u32 & 0xff;
+    one(a) | one(a >> 16) << 8
+}
+

@@ -1,0 +1,203 @@
+//! f32 and f64 arithmetic with every rounding mode.
+//!
+//! NaN results of f32 are 0x7fffffff, as on the hardware. The `.approx` forms are computed exactly rounded: within the
+//! documented error of the hardware's, not equal to them.
+
+use super::round::{ABS, FTZ, NAN, RELU, Rounding, canonical, direct_f64, finish, flush, to_f32, to_odd, two_sum};
+use super::{Alu, Func, Mods, one, three, two};
+use crate::machine::ty::Ty;
+
+const ARITHMETIC: &[&str] = &["rn", "rz", "rm", "rp", "ftz", "sat", "approx", "full"];
+
+/// The f32 or f64 instruction of that name, if there is one.
+pub fn find(opcode: &str, mods: &Mods<'_>, operands: usize) -> Option<Alu> {
+    let ty = mods.ty()?;
+    if mods.types.len() > 1 && mods.types.iter().any(|&t| t != ty) {
+        return None;
+    }
+    let flags = mods.float_flags();
+    let func = match ty {
+        Ty::F32 => f32_op(opcode, mods, flags, operands)?,
+        Ty::F64 => f64_op(opcode, mods, flags, operands)?,
+        _ => return None,
+    };
+    Some(Alu::same(func, flags, ty))
+}
+
+fn f32_op(opcode: &str, mods: &Mods<'_>, flags: u32, operands: usize) -> Option<Func> {
+    let plain = flags == 0;
+    Some(match opcode {
+        "add" | "sub" | "mul" | "fma" | "mad" | "div" | "rcp" | "sqrt" if !mods.only(ARITHMETIC) => return None,
+        "add" if plain => two!(|_, a: f32, b: f32| canonical(a + b)),
+        "sub" if plain => two!(|_, a: f32, b: f32| canonical(a - b)),
+        "mul" if plain => two!(|_, a: f32, b: f32| canonical(a * b)),
+        "fma" | "mad" if plain => three!(|_, a: f32, b: f32, c: f32| canonical(fused(a, b, c))),
+        "add" => two!(|f, a: f32, b: f32| sum(a, b, f)),
+        "sub" => two!(|f, a: f32, b: f32| sum(a, -b, f)),
+        "mul" => two!(|f, a: f32, b: f32| finish(
+            to_f32(f64::from(flush(a, f)) * f64::from(flush(b, f)), Rounding::of(f)),
+            f
+        )),
+        "fma" | "mad" => three!(|f, a: f32, b: f32, c: f32| multiply_add(a, b, c, f)),
+        "div" => two!(|f, a: f32, b: f32| divide(a, b, f)),
+        "rcp" => one!(|f, a: f32| divide(1.0, a, f)),
+        "sqrt" => one!(|f, a: f32| root(a, f)),
+        "rsqrt" => one!(|f, a: f32| finish(inverse_root(flush(a, f)), f)),
+        "neg" => one!(|f, a: f32| if f == 0 { -a } else { -flush(a, f) }),
+        "abs" => one!(|f, a: f32| if f == 0 { a.abs() } else { flush(a, f).abs() }),
+        "min" if operands == 3 => three!(|f, a: f32, b: f32, c: f32| minimum(minimum(a, b, f), c, f)),
+        "max" if operands == 3 => three!(|f, a: f32, b: f32, c: f32| maximum(maximum(a, b, f), c, f)),
+        "min" => two!(|f, a: f32, b: f32| minimum(a, b, f)),
+        "max" => two!(|f, a: f32, b: f32| maximum(a, b, f)),
+        "copysign" => two!(|_, a: f32, b: f32| b.copysign(a)),
+        _ => return None,
+    })
+}
+
+/// x86-64 without FMA calls a slow library routine; two double operations and rounding to odd do the same.
+#[inline(always)]
+fn fused(a: f32, b: f32, c: f32) -> f32 {
+    let (s, e) = two_sum(f64::from(a) * f64::from(b), f64::from(c));
+    if e == 0.0 || e.is_nan() { s as f32 } else { to_odd(s, e) as f32 }
+}
+
+fn sum(a: f32, b: f32, flags: u32) -> f32 {
+    let (a, b) = (f64::from(flush(a, flags)), f64::from(flush(b, flags)));
+    let (s, e) = two_sum(a, b);
+    finish(to_f32(zero_sign(to_odd(s, e), a, b, flags), Rounding::of(flags)), flags)
+}
+
+/// An exact zero sum of two unlike zeros or opposites is −0 when rounding down.
+fn zero_sign(s: f64, a: f64, b: f64, flags: u32) -> f64 {
+    let opposite = a.is_sign_negative() != b.is_sign_negative();
+    if s == 0.0 && opposite && Rounding::of(flags) == Rounding::Down { -0.0 } else { s }
+}
+
+fn multiply_add(a: f32, b: f32, c: f32, flags: u32) -> f32 {
+    let p = f64::from(flush(a, flags)) * f64::from(flush(b, flags));
+    let c = f64::from(flush(c, flags));
+    let (s, e) = two_sum(p, c);
+    let relu = |x: f32| if flags & RELU != 0 && x < 0.0 { 0.0 } else { x };
+    relu(finish(to_f32(zero_sign(to_odd(s, e), p, c, flags), Rounding::of(flags)), flags))
+}
+
+fn divide(a: f32, b: f32, flags: u32) -> f32 {
+    let (a, b) = (f64::from(flush(a, flags)), f64::from(flush(b, flags)));
+    let q = a / b;
+    // The remainder is exact: a quotient of two 24-bit numbers times 24 bits fits into a fused operation.
+    let r = (-q).mul_add(b, a);
+    let e = if r == 0.0 || !q.is_finite() { 0.0 } else { r.signum() * b.signum() * f64::MIN_POSITIVE };
+    finish(to_f32(to_odd(q, e), Rounding::of(flags)), flags)
+}
+
+fn root(a: f32, flags: u32) -> f32 {
+    let a = f64::from(flush(a, flags));
+    let s = a.sqrt();
+    let r = (-s).mul_add(s, a);
+    let e = if r == 0.0 || !s.is_finite() { 0.0 } else { r.signum() * f64::MIN_POSITIVE };
+    finish(to_f32(to_odd(s, e), Rounding::of(flags)), flags)
+}
+
+fn inverse_root(a: f32) -> f32 {
+    if a == 0.0 { f32::INFINITY.copysign(a) } else { (1.0 / f64::from(a).sqrt()) as f32 }
+}
+
+#[inline(always)]
+fn minimum(a: f32, b: f32, flags: u32) -> f32 {
+    pick(a, b, flags, true)
+}
+
+#[inline(always)]
+fn maximum(a: f32, b: f32, flags: u32) -> f32 {
+    pick(a, b, flags, false)
+}
+
+/// A NaN loses, unless `.NaN`; −0 is less than +0; `.xorsign.abs` takes magnitudes and the product's sign.
+#[inline(always)]
+fn pick(a: f32, b: f32, flags: u32, smaller: bool) -> f32 {
+    let (mut x, mut y) = (flush(a, flags & FTZ), flush(b, flags & FTZ));
+    let sign = x.is_sign_negative() != y.is_sign_negative();
+    if flags & ABS != 0 {
+        (x, y) = (x.abs(), y.abs());
+    }
+    let r = if x.is_nan() || y.is_nan() {
+        if flags & NAN != 0 || (x.is_nan() && y.is_nan()) {
+            return f32::from_bits(0x7fff_ffff);
+        }
+        if x.is_nan() { y } else { x }
+    } else {
+        let first = if x == y { x.is_sign_negative() == smaller } else { (x < y) == smaller };
+        if first { x } else { y }
+    };
+    if flags & ABS != 0 { r.abs().copysign(if sign { -1.0 } else { 1.0 }) } else { r }
+}
+
+fn f64_op(opcode: &str, mods: &Mods<'_>, flags: u32, operands: usize) -> Option<Func> {
+    let plain = flags == 0;
+    Some(match opcode {
+        "add" | "sub" | "mul" | "fma" | "mad" | "div" | "rcp" | "sqrt" if !mods.only(ARITHMETIC) => return None,
+        "add" if plain => two!(|_, a: f64, b: f64| a + b),
+        "sub" if plain => two!(|_, a: f64, b: f64| a - b),
+        "mul" if plain => two!(|_, a: f64, b: f64| a * b),
+        "fma" | "mad" if plain => three!(|_, a: f64, b: f64, c: f64| a.mul_add(b, c)),
+        "add" => two!(|f, a: f64, b: f64| sum64(a, b, f)),
+        "sub" => two!(|f, a: f64, b: f64| sum64(a, -b, f)),
+        "mul" => two!(|f, a: f64, b: f64| {
+            let p = a * b;
+            direct_f64(p, a.mul_add(b, -p), Rounding::of(f))
+        }),
+        "fma" | "mad" => three!(|f, a: f64, b: f64, c: f64| fused64(a, b, c, f)),
+        "div" => two!(|f, a: f64, b: f64| divide64(a, b, f)),
+        "rcp" if mods.has("approx") => one!(|_, a: f64| upper_half(1.0 / a)),
+        "rcp" => one!(|f, a: f64| divide64(1.0, a, f)),
+        "sqrt" => one!(|f, a: f64| {
+            let s = a.sqrt();
+            direct_f64(s, (-s).mul_add(s, a), Rounding::of(f))
+        }),
+        "rsqrt" => one!(|_, a: f64| upper_half(if a == 0.0 { f64::INFINITY.copysign(a) } else { 1.0 / a.sqrt() })),
+        "neg" => one!(|_, a: f64| -a),
+        "abs" => one!(|_, a: f64| a.abs()),
+        "min" if operands == 2 => two!(|_, a: f64, b: f64| pick64(a, b, true)),
+        "max" if operands == 2 => two!(|_, a: f64, b: f64| pick64(a, b, false)),
+        "copysign" => two!(|_, a: f64, b: f64| b.copysign(a)),
+        _ => return None,
+    })
+}
+
+/// The double-precision approximations keep the upper 32 bits only.
+fn upper_half(x: f64) -> f64 {
+    f64::from_bits(x.to_bits() & !0xffff_ffff)
+}
+
+fn sum64(a: f64, b: f64, flags: u32) -> f64 {
+    let (s, e) = two_sum(a, b);
+    zero_sign(direct_f64(s, e, Rounding::of(flags)), a, b, flags)
+}
+
+fn fused64(a: f64, b: f64, c: f64, flags: u32) -> f64 {
+    let s = a.mul_add(b, c);
+    let p = a * b;
+    let low = a.mul_add(b, -p);
+    let (t, u) = two_sum(p, c);
+    // Exactly a·b + c = t + u + low; what is left of it after `s` decides the direction.
+    direct_f64(s, (t - s) + (u + low), Rounding::of(flags))
+}
+
+fn divide64(a: f64, b: f64, flags: u32) -> f64 {
+    let q = a / b;
+    let r = (-q).mul_add(b, a);
+    let e = if r == 0.0 || !q.is_finite() { 0.0 } else { r.signum() * b.signum() };
+    direct_f64(q, e, Rounding::of(flags))
+}
+
+fn pick64(a: f64, b: f64, smaller: bool) -> f64 {
+    if a.is_nan() {
+        return b;
+    }
+    if b.is_nan() {
+        return a;
+    }
+    let first = if a == b { a.is_sign_negative() == smaller } else { (a < b) == smaller };
+    if first { a } else { b }
+}
+

@@ -1,0 +1,110 @@
+//! Barriers of a block, of a cluster and of a warp. Threads arrive one by one; those that have exited do not count.
+
+use super::{End, Exec, Failed, Flow, Halt, set_predicate, write};
+use crate::machine::ir::{Barrier, BarrierKind, NONE, Src};
+use crate::machine::ir::{Op, Program};
+use crate::machine::state::{BARRIERS, BarrierState, Block, State, Warp};
+
+impl Exec<'_> {
+    pub(super) fn barrier(&mut self, warp: &mut Warp, mask: u32, b: &Barrier) -> Result<Flow, Failed> {
+        let lane = mask.trailing_zeros();
+        let frame = warp.groups[warp.current].frame;
+        let id = self.row(warp, frame, b.id)[lane as usize];
+        let count = if b.count == NONE { 0 } else { self.row(warp, frame, b.count)[lane as usize] };
+        let threads = u64::from(self.grid.threads());
+        if id >= BARRIERS as u64 {
+            return Err((Halt::illegal(format!("barrier {id}: there are {BARRIERS}")), lane));
+        }
+        if b.count != NONE && (count == 0 || count % 32 != 0 || count > threads.next_multiple_of(32)) {
+            return Err((Halt::illegal(format!("barrier {id} with a count of {count} in a block of {threads} threads")), lane));
+        }
+        self.isolate(warp, mask);
+        let p = super::predicate(warp, frame, b.p) & mask;
+        let state = &mut self.block.barriers[id as usize];
+        if state.arrived == 0 {
+            *state = BarrierState { count: count as u32, all: true, ..BarrierState::default() };
+        } else if state.count != count as u32 {
+            let expected = state.count;
+            return Err((Halt::illegal(format!("barrier {id} with a count of {count} and of {expected} at once")), lane));
+        }
+        // With a count, a warp arrives as a whole: lanes that have exited or never were count too.
+        let whole = count != 0 && mask == warp.live;
+        state.arrived += if whole { 32 } else { mask.count_ones() };
+        state.popc += p.count_ones();
+        state.all &= p == mask;
+        state.any |= p != 0;
+        let complete = state.is_complete(self.block.live);
+        let group = &mut warp.groups[warp.current];
+        if b.kind == BarrierKind::Arrive {
+            group.pc += 1;
+        } else {
+            group.state = State::Barrier(id as u8);
+        }
+        Ok(if complete { Flow::End(End::Barrier) } else { Flow::Moved })
+    }
+
+    pub(super) fn cluster_barrier(&mut self, warp: &mut Warp, mask: u32, arrive: bool, wait: bool) -> Result<Flow, Failed> {
+        self.isolate(warp, mask);
+        let group = &mut warp.groups[warp.current];
+        let mut complete = false;
+        if arrive {
+            group.cluster_phase = self.cluster.phase;
+            self.cluster.arrived += mask.count_ones();
+            complete = self.cluster.arrived >= self.cluster.live;
+        }
+        if wait && (complete || self.cluster.phase == group.cluster_phase) {
+            group.state = State::Cluster(group.cluster_phase + 1);
+        } else {
+            group.pc += 1;
+        }
+        Ok(if complete { Flow::End(End::Cluster) } else { Flow::Moved })
+    }
+
+    /// `bar.warp.sync`: the lanes of the mask may stand at different instructions of that kind.
+    pub(super) fn warp_sync(&mut self, warp: &mut Warp, mask: u32, lanes: Src) -> Result<Flow, Failed> {
+        let frame = warp.groups[warp.current].frame;
+        let lane = mask.trailing_zeros();
+        let wanted = self.row(warp, frame, lanes)[lane as usize] as u32;
+        if wanted & mask != mask {
+            return Err((Halt::illegal(format!("bar.warp.sync {wanted:#x} by lanes {mask:#x}")), lane));
+        }
+        self.isolate(warp, mask);
+        let current = warp.current;
+        warp.groups[current].state = State::WarpSync;
+        let there = |w: &Warp| w.groups.iter().filter(|g| g.state == State::WarpSync && g.mask & wanted != 0).fold(0, |m, g| m | g.mask);
+        if wanted & warp.live & !there(warp) != 0 {
+            return Ok(Flow::Moved);
+        }
+        for group in warp.groups.iter_mut().filter(|g| g.state == State::WarpSync && g.mask & wanted != 0) {
+            group.state = State::Ready;
+            group.pc += 1;
+            group.last = *self.steps;
+        }
+        Ok(Flow::Moved)
+    }
+}
+
+/// Ends a barrier's phase: its waiters go on, with the result of a reduction.
+pub fn release(block: &mut Block, program: &Program, id: usize, now: u64) {
+    let done = std::mem::take(&mut block.barriers[id]);
+    for warp in &mut block.warps {
+        for g in 0..warp.groups.len() {
+            if warp.groups[g].state != State::Barrier(id as u8) {
+                continue;
+            }
+            let group = &mut warp.groups[g];
+            group.state = State::Ready;
+            group.last = now;
+            let (pc, mask, frame) = (group.pc, group.mask, group.frame);
+            group.pc += 1;
+            if let Some(Op::Barrier(b)) = program.code.get(pc as usize).map(|i| &i.op) {
+                match b.kind {
+                    BarrierKind::Popc => write(warp, frame, b.d, &[u64::from(done.popc); 32], mask),
+                    BarrierKind::And => set_predicate(warp, frame, b.d, if done.all { u32::MAX } else { 0 }, mask),
+                    BarrierKind::Or => set_predicate(warp, frame, b.d, if done.any { u32::MAX } else { 0 }, mask),
+                    BarrierKind::Sync | BarrierKind::Arrive => {}
+                }
+            }
+        }
+    }
+}

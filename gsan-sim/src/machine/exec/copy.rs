@@ -1,0 +1,196 @@
+//! Asynchronous copies, which are done at issue (a legal execution), and mbarriers.
+
+use super::{Exec, Failed, Flow, Halt, predicate, set_predicate, write};
+use crate::machine::alu::lanes;
+use crate::machine::ir::{CopyOp, Mbarrier, MbarrierOp, NONE, Space};
+use crate::machine::state::{State, Warp};
+use crate::machine::stop::FaultKind;
+
+/// Longest copy of one instruction.
+const LONGEST: u64 = 1 << 20;
+
+impl Exec<'_> {
+    pub(super) fn copy(&mut self, warp: &mut Warp, mask: u32, op: &CopyOp) -> Result<(), Failed> {
+        let frame = warp.groups[warp.current].frame;
+        let to = self.addresses(warp, frame, op.to.1);
+        let from = self.addresses(warp, frame, op.from.1);
+        let sizes = *self.row(warp, frame, op.size);
+        let reads = if op.source_size == NONE { sizes } else { *self.row(warp, frame, op.source_size) };
+        let ignore = predicate(warp, frame, op.ignore);
+        let barriers = op.barrier.map(|(space, addr)| (space, self.addresses(warp, frame, addr)));
+        lanes!(mask, l, {
+            let at = |h: Halt| (h, l as u32);
+            let size = sizes[l] & 0xffff_ffff;
+            let align = if op.bulk { 16 } else { size.max(1) };
+            if size > LONGEST || (op.bulk && size % 16 != 0) || (!op.bulk && !matches!(size, 4 | 8 | 16)) {
+                return Err(at(Halt::illegal(format!("copy of {size} bytes"))));
+            }
+            for address in [to[l], from[l]] {
+                if address % align != 0 {
+                    return Err(at(Halt::fault(FaultKind::Misaligned, address)));
+                }
+            }
+            let have = if ignore >> l & 1 == 1 { 0 } else { reads[l].min(size) };
+            for i in (0..size).step_by(4) {
+                let mut word = 0;
+                let n = have.saturating_sub(i).min(4);
+                for b in 0..n {
+                    word |= self.load_lane(warp, op.from.0, from[l] + i + b, 1, l).map_err(at)? << (8 * b);
+                }
+                self.store_lane(warp, op.to.0, to[l] + i, 4, word, l).map_err(at)?;
+            }
+            if let Some((space, addresses)) = &barriers {
+                self.transact(warp, *space, addresses[l], -(size as i64), l).map_err(at)?;
+            }
+        });
+        Ok(())
+    }
+
+    fn transact(&mut self, warp: &mut Warp, space: Space, address: u64, change: i64, l: usize) -> Result<(), Halt> {
+        let mut b = self.load_barrier(warp, space, address, l)?;
+        b.tx += change;
+        b.advance();
+        self.store_lane(warp, space, address, 8, b.pack(), l)
+    }
+
+    fn load_barrier(&mut self, warp: &Warp, space: Space, address: u64, l: usize) -> Result<Bits, Halt> {
+        if address % 8 != 0 {
+            return Err(Halt::fault(FaultKind::Misaligned, address));
+        }
+        let bits = self.load_lane(warp, space, address, 8, l)?;
+        Bits::unpack(bits).ok_or_else(|| Halt::Fault {
+            kind: FaultKind::IllegalInstruction,
+            address,
+            detail: "no mbarrier has been initialised there".to_string(),
+        })
+    }
+
+    pub(super) fn mbarrier(&mut self, warp: &mut Warp, mask: u32, op: &Mbarrier) -> Result<Flow, Failed> {
+        let frame = warp.groups[warp.current].frame;
+        let (a, tx) = (*self.row(warp, frame, op.a), *self.row(warp, frame, op.tx));
+        if op.op == MbarrierOp::PendingCount {
+            let out = a.map(|s| Bits::unpack(s).map_or(0, |b| u64::from(b.pending)));
+            write(warp, frame, op.d, &out, mask);
+            return Ok(Flow::Next);
+        }
+        let addresses = self.addresses(warp, frame, op.addr);
+        let mut out = [0; 32];
+        let mut holds = 0;
+        lanes!(mask, l, {
+            let at = |h: Halt| (h, l as u32);
+            let address = addresses[l];
+            if op.op == MbarrierOp::Init {
+                let count = a[l] as u32;
+                if count == 0 || count > Bits::MOST || address % 8 != 0 {
+                    return Err(at(Halt::illegal(format!("mbarrier for {count} threads at {address:#x}"))));
+                }
+                let b = Bits { phase: false, expected: count, pending: count, tx: 0 };
+                self.store_lane(warp, op.space, address, 8, b.pack(), l).map_err(at)?;
+                continue;
+            }
+            let mut b = self.load_barrier(warp, op.space, address, l).map_err(at)?;
+            out[l] = b.pack();
+            match op.op {
+                MbarrierOp::Inval => {
+                    self.store_lane(warp, op.space, address, 8, 0, l).map_err(at)?;
+                    continue;
+                }
+                MbarrierOp::Arrive { expect, drop, .. } => {
+                    let n = a[l] as u32;
+                    if n == 0 || n > b.pending {
+                        let pending = b.pending;
+                        return Err(at(Halt::illegal(format!("{n} arrivals at an mbarrier that waits for {pending}"))));
+                    }
+                    if expect {
+                        b.tx += tx[l] as i64 & 0xffff_ffff;
+                    }
+                    if drop {
+                        b.expected -= n.min(b.expected);
+                    }
+                    b.pending -= n;
+                }
+                MbarrierOp::ExpectTx => b.tx += tx[l] as i64 & 0xffff_ffff,
+                MbarrierOp::CompleteTx => b.tx -= tx[l] as i64 & 0xffff_ffff,
+                MbarrierOp::Test { parity, .. } => {
+                    let asked = if parity { a[l] & 1 == 1 } else { Bits::unpack(a[l]).is_some_and(|s| s.phase) };
+                    holds |= u32::from(b.phase != asked) << l;
+                    continue;
+                }
+                MbarrierOp::Init | MbarrierOp::PendingCount => {}
+            }
+            b.advance();
+            self.store_lane(warp, op.space, address, 8, b.pack(), l).map_err(at)?;
+        });
+        write(warp, frame, op.d, &out, mask);
+        set_predicate(warp, frame, op.p, holds, mask);
+        // A waiter that is too early lets others go first.
+        if matches!(op.op, MbarrierOp::Test { wait: true, .. }) && holds != mask && warp.groups.iter().any(|g| g.state == State::Ready) {
+            return Ok(self.yield_turn(warp));
+        }
+        Ok(Flow::Next)
+    }
+}
+
+/// An mbarrier's 64 bits.
+///
+/// | bits | field |
+/// |---|---|
+/// | 0–19 | pending arrivals |
+/// | 20–39 | expected arrivals |
+/// | 40–61 | transaction count, signed |
+/// | 62 | phase |
+/// | 63 | it is one |
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Bits {
+    phase: bool,
+    expected: u32,
+    pending: u32,
+    tx: i64,
+}
+
+impl Bits {
+    const MOST: u32 = (1 << 20) - 1;
+
+    fn pack(self) -> u64 {
+        u64::from(self.pending & Self::MOST)
+            | u64::from(self.expected & Self::MOST) << 20
+            | (self.tx as u64 & 0x3f_ffff) << 40
+            | u64::from(self.phase) << 62
+            | 1 << 63
+    }
+
+    fn unpack(bits: u64) -> Option<Bits> {
+        (bits >> 63 == 1).then_some(Bits {
+            pending: bits as u32 & Self::MOST,
+            expected: (bits >> 20) as u32 & Self::MOST,
+            tx: ((bits >> 40) << 42) as i64 >> 42,
+            phase: bits >> 62 & 1 == 1,
+        })
+    }
+
+    /// Ends the phase when nothing is pending.
+    fn advance(&mut self) {
+        if self.pending == 0 && self.tx == 0 {
+            self.phase = !self.phase;
+            self.pending = self.expected;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fields_do_not_overlap() {
+        for phase in [false, true] {
+            for tx in [0, 1, -1, 0x1f_ffff, -0x20_0000] {
+                for pending in [0, 1, Bits::MOST] {
+                    let b = Bits { phase, expected: Bits::MOST - pending, pending, tx };
+                    assert_eq!(Bits::unpack(b.pack()), Some(b));
+                }
+            }
+        }
+        assert_eq!(Bits::unpack(0), None);
+    }
+}

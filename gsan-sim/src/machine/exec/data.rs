@@ -1,0 +1,479 @@
+//! Loads, stores, and where an address leads.
+
+use super::{Exec, Failed, Flow, Halt, LOCAL_WINDOW, SHARED_WINDOW, WINDOW, set_predicate, write};
+use crate::machine::alu::lanes;
+use crate::machine::ir::{Addr, Base, Mem, Op, Space, Window};
+use crate::machine::memory::{MemoryFault, RegionKind};
+use crate::machine::state::{Frame, Warp};
+use crate::machine::stop::FaultKind;
+use crate::machine::ty::{Row, extend};
+
+/// Where an address leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Global(u64),
+    /// Shared memory of the block in that slot, and the byte in it (the reserved bytes not counted).
+    Shared(usize, u64),
+    /// Byte of the thread's local memory.
+    Local(u64),
+}
+
+impl From<MemoryFault> for Halt {
+    fn from(f: MemoryFault) -> Halt {
+        Halt::fault(f.kind, f.address)
+    }
+}
+
+impl Exec<'_> {
+    /// Memory and address instructions.
+    pub(super) fn data(&mut self, warp: &mut Warp, pc: u32, mask: u32, fresh: bool) -> Result<Flow, Failed> {
+        let program = self.program;
+        let frame = warp.groups[warp.current].frame;
+        match &program.code[pc as usize].op {
+            Op::Load { space, mem, d, addr } => {
+                if *space != Space::Local
+                    && !fresh
+                    && let Some(flow) = self.preempted(warp)
+                {
+                    return Ok(flow);
+                }
+                let mut out = [0; 32];
+                if *space == Space::Local
+                    && let Base::Frame = addr.base
+                {
+                    self.load_frame(warp, frame, addr.offset, *mem, mask, &mut out)?;
+                } else {
+                    let addresses = self.addresses(warp, frame, *addr);
+                    self.load_row(warp, *space, &addresses, *mem, u64::from(mem.bytes), mask, &mut out)?;
+                }
+                write(warp, frame, *d, &out, mask);
+            }
+            Op::Store { space, mem, addr, a } => {
+                if *space != Space::Local
+                    && !fresh
+                    && let Some(flow) = self.preempted(warp)
+                {
+                    return Ok(flow);
+                }
+                let values = *self.row(warp, frame, *a);
+                if *space == Space::Local
+                    && let Base::Frame = addr.base
+                {
+                    self.store_frame(warp, frame, addr.offset, *mem, mask, &values)?;
+                } else {
+                    let addresses = self.addresses(warp, frame, *addr);
+                    self.store_row(warp, *space, &addresses, *mem, u64::from(mem.bytes), mask, &values)?;
+                }
+            }
+            Op::LoadVector { space, mem, addr, d } => {
+                if *space != Space::Local
+                    && !fresh
+                    && let Some(flow) = self.preempted(warp)
+                {
+                    return Ok(flow);
+                }
+                let mut addresses = self.addresses(warp, frame, *addr);
+                let total = u64::from(mem.bytes) * d.len() as u64;
+                let mut align = total;
+                // The address register may be among the targets: it is read once, above.
+                for &d in d.iter() {
+                    let mut out = [0; 32];
+                    self.load_row(warp, *space, &addresses, *mem, align, mask, &mut out)?;
+                    write(warp, frame, d, &out, mask);
+                    align = u64::from(mem.bytes);
+                    addresses.iter_mut().for_each(|a| *a = a.wrapping_add(align));
+                }
+            }
+            Op::StoreVector { space, mem, addr, a } => {
+                if *space != Space::Local
+                    && !fresh
+                    && let Some(flow) = self.preempted(warp)
+                {
+                    return Ok(flow);
+                }
+                let mut addresses = self.addresses(warp, frame, *addr);
+                let mut align = u64::from(mem.bytes) * a.len() as u64;
+                for &a in a.iter() {
+                    let values = *self.row(warp, frame, a);
+                    self.store_row(warp, *space, &addresses, *mem, align, mask, &values)?;
+                    align = u64::from(mem.bytes);
+                    addresses.iter_mut().for_each(|a| *a = a.wrapping_add(align));
+                }
+            }
+            Op::LoadParam { mem, offset, d } => {
+                let mut at = *offset as usize;
+                for &d in d.iter() {
+                    let n = usize::from(mem.bytes);
+                    let Some(bytes) = self.grid.params.get(at..at + n) else {
+                        return Err((Halt::fault(FaultKind::OutOfBounds, at as u64), mask.trailing_zeros()));
+                    };
+                    let mut word = [0; 8];
+                    word[..n].copy_from_slice(bytes);
+                    let value = widen(u64::from_le_bytes(word), *mem);
+                    write(warp, frame, d, &[value; 32], mask);
+                    at += n;
+                }
+            }
+            Op::Atomic(op) => {
+                if op.space != Space::Local
+                    && !fresh
+                    && let Some(flow) = self.preempted(warp)
+                {
+                    return Ok(flow);
+                }
+                self.atomic(warp, mask, op)?;
+            }
+            Op::Copy(op) => {
+                if !fresh
+                    && let Some(flow) = self.preempted(warp)
+                {
+                    return Ok(flow);
+                }
+                self.copy(warp, mask, op)?;
+            }
+            Op::Mbarrier(op) => return self.mbarrier(warp, mask, op),
+            Op::AddressOf { d, addr } => {
+                let out = self.addresses(warp, frame, *addr);
+                write(warp, frame, *d, &out, mask);
+            }
+            Op::ParamAddress { d, offset } => {
+                let out = [self.grid.param_address + u64::from(*offset); 32];
+                write(warp, frame, *d, &out, mask);
+            }
+            Op::Convert { d, a, space, to } => {
+                let base = if *space == Space::Local { LOCAL_WINDOW } else { SHARED_WINDOW };
+                let to = *to;
+                let out = self.row(warp, frame, *a).map(|x| if to { x.wrapping_sub(base) } else { x.wrapping_add(base) });
+                write(warp, frame, *d, &out, mask);
+            }
+            Op::IsSpace { d, a, space } => {
+                let addresses = *self.row(warp, frame, *a);
+                let mut holds = 0;
+                lanes!(mask, l, holds |= u32::from(self.is_in(addresses[l], *space)) << l);
+                set_predicate(warp, frame, *d, holds, mask);
+            }
+            Op::MapShared { d, a, rank, generic } => {
+                let (a, ranks) = (*self.row(warp, frame, *a), *self.row(warp, frame, *rank));
+                let mut out = [0; 32];
+                lanes!(mask, l, {
+                    if ranks[l] >= u64::from(self.grid.cluster_size()) {
+                        return Err((Halt::illegal(format!("cluster rank {} of mapa", ranks[l])), l as u32));
+                    }
+                    out[l] = (a[l] & 0xff_ffff) | (ranks[l] + 1) << 24 | if *generic { SHARED_WINDOW } else { 0 };
+                });
+                write(warp, frame, *d, &out, mask);
+            }
+            Op::SharedRank { d, a, .. } => {
+                let own = u64::from(self.block.rank);
+                let out = self.row(warp, frame, *a).map(|a| (a >> 24 & 0xff).checked_sub(1).unwrap_or(own));
+                write(warp, frame, *d, &out, mask);
+            }
+            _ => {}
+        }
+        Ok(Flow::Next)
+    }
+
+    fn is_in(&self, address: u64, space: Window) -> bool {
+        let shared = address.wrapping_sub(SHARED_WINDOW) < WINDOW;
+        let local = address.wrapping_sub(LOCAL_WINDOW) < WINDOW;
+        match space {
+            Window::Shared => {
+                let rank = address.wrapping_sub(SHARED_WINDOW) >> 24;
+                shared && (rank == 0 || rank == u64::from(self.block.rank) + 1)
+            }
+            Window::SharedCluster => shared,
+            Window::Local => local,
+            Window::Param => {
+                let start = self.grid.param_address;
+                start != 0 && address.wrapping_sub(start) < self.grid.params.len().max(1) as u64
+            }
+            Window::Const => self.is_constant(address),
+            Window::Global => !shared && !local && !self.is_in(address, Window::Param) && !self.is_constant(address),
+        }
+    }
+
+    /// Constants lie in regions of the machine's own that nobody may write.
+    fn is_constant(&self, address: u64) -> bool {
+        self.memory.region(address).is_some_and(|r| r.kind == RegionKind::Internal && r.access.write == 0)
+            && !self.is_in(address, Window::Param)
+    }
+
+    /// The addresses of an operand, lane by lane.
+    pub(super) fn addresses(&self, warp: &Warp, frame: Frame, addr: Addr) -> Row {
+        match addr.base {
+            Base::Value(s) => self.row(warp, frame, s).map(|x| x.wrapping_add_signed(addr.offset)),
+            Base::Frame => [u64::from(frame.local).wrapping_add_signed(addr.offset); 32],
+            Base::Dynamic(align) => {
+                let start = (self.config.reserved_shared + self.grid.static_shared).next_multiple_of(align.max(1));
+                [u64::from(start).wrapping_add_signed(addr.offset); 32]
+            }
+        }
+    }
+
+    /// Where an access of `len` bytes at an address of that space leads.
+    pub(super) fn locate(&self, space: Space, address: u64, len: u64) -> Result<Place, Halt> {
+        let shared = |offset: u64| {
+            let rank = offset >> 24 & 0xff;
+            let slot = match rank {
+                0 => Some(self.block_slot),
+                r => self.cluster.blocks.get(r as usize - 1).copied(),
+            };
+            let reserved = u64::from(self.config.reserved_shared);
+            let fault = Halt::fault(FaultKind::SharedOutOfBounds, address);
+            let slot = slot.ok_or(Halt::fault(FaultKind::SharedOutOfBounds, address))?;
+            let at = (offset & 0xff_ffff).checked_sub(reserved);
+            match at {
+                Some(at) if offset < WINDOW && at + len <= self.shared[slot].len() as u64 => Ok(Place::Shared(slot, at)),
+                _ => Err(fault),
+            }
+        };
+        match space {
+            Space::Global => Ok(Place::Global(address)),
+            Space::Shared | Space::SharedCluster => shared(address),
+            Space::Local => self.local(address, len),
+            Space::Generic => {
+                if address.wrapping_sub(SHARED_WINDOW) < WINDOW {
+                    shared(address - SHARED_WINDOW)
+                } else if address.wrapping_sub(LOCAL_WINDOW) < WINDOW {
+                    self.local(address - LOCAL_WINDOW, len)
+                } else {
+                    Ok(Place::Global(address))
+                }
+            }
+        }
+    }
+
+    fn local(&self, address: u64, len: u64) -> Result<Place, Halt> {
+        if address.checked_add(len).is_some_and(|end| end <= u64::from(self.config.max_local_per_thread)) {
+            Ok(Place::Local(address))
+        } else {
+            Err(Halt::fault(FaultKind::LocalOutOfBounds, address))
+        }
+    }
+
+    fn aligned(address: u64, align: u64) -> Result<(), Halt> {
+        if address % align.max(1).next_power_of_two() == 0 {
+            Ok(())
+        } else {
+            Err(Halt::fault(FaultKind::Misaligned, address))
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn load_row(
+        &mut self,
+        warp: &mut Warp,
+        space: Space,
+        addresses: &Row,
+        mem: Mem,
+        align: u64,
+        mask: u32,
+        out: &mut Row,
+    ) -> Result<(), Failed> {
+        let bytes = u64::from(mem.bytes);
+        let simple = !mem.signed;
+        lanes!(mask, l, {
+            let at = |h: Halt| (h, l as u32);
+            Self::aligned(addresses[l], align).map_err(at)?;
+            let value = match self.locate(space, addresses[l], bytes).map_err(at)? {
+                Place::Global(a) => {
+                    let ptr = self.memory.access(self.block.device, a, bytes, false).map_err(|f| at(f.into()))?;
+                    // SAFETY: `access` grants that many bytes.
+                    unsafe { read_host(ptr, mem.bytes) }
+                }
+                Place::Shared(slot, a) => read_slice(&self.shared[slot], a, mem.bytes),
+                Place::Local(a) => read_local(warp, a, mem.bytes, l),
+            };
+            out[l] = if simple { value } else { widen(value, mem) };
+        });
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn store_row(
+        &mut self,
+        warp: &mut Warp,
+        space: Space,
+        addresses: &Row,
+        mem: Mem,
+        align: u64,
+        mask: u32,
+        values: &Row,
+    ) -> Result<(), Failed> {
+        lanes!(mask, l, {
+            let at = |h: Halt| (h, l as u32);
+            Self::aligned(addresses[l], align).map_err(at)?;
+            self.store_lane(warp, space, addresses[l], mem.bytes, values[l], l).map_err(at)?;
+        });
+        Ok(())
+    }
+
+    /// Writes one lane's value.
+    pub(super) fn store_lane(
+        &mut self,
+        warp: &mut Warp,
+        space: Space,
+        address: u64,
+        bytes: u8,
+        value: u64,
+        lane: usize,
+    ) -> Result<(), Halt> {
+        match self.locate(space, address, u64::from(bytes))? {
+            Place::Global(a) => {
+                let ptr = self.memory.access(self.block.device, a, u64::from(bytes), true)?;
+                // SAFETY: `access` grants that many bytes.
+                unsafe { write_host(ptr, bytes, value) };
+            }
+            Place::Shared(slot, a) => write_slice(&mut self.shared[slot], a, bytes, value),
+            Place::Local(a) => write_local(warp, a, bytes, value, lane),
+        }
+        Ok(())
+    }
+
+    /// Reads one lane's value.
+    pub(super) fn load_lane(
+        &mut self,
+        warp: &Warp,
+        space: Space,
+        address: u64,
+        bytes: u8,
+        lane: usize,
+    ) -> Result<u64, Halt> {
+        Ok(match self.locate(space, address, u64::from(bytes))? {
+            Place::Global(a) => {
+                let ptr = self.memory.access(self.block.device, a, u64::from(bytes), false)?;
+                // SAFETY: `access` grants that many bytes.
+                unsafe { read_host(ptr, bytes) }
+            }
+            Place::Shared(slot, a) => read_slice(&self.shared[slot], a, bytes),
+            Place::Local(a) => read_local(warp, a, bytes, lane),
+        })
+    }
+
+    /// The frame's own variables at constant offsets: parameters of calls, mostly. Whole rows at a time.
+    fn load_frame(
+        &mut self,
+        warp: &mut Warp,
+        frame: Frame,
+        offset: i64,
+        mem: Mem,
+        mask: u32,
+        out: &mut Row,
+    ) -> Result<(), Failed> {
+        let a = u64::from(frame.local).wrapping_add_signed(offset);
+        let bytes = u64::from(mem.bytes);
+        Self::aligned(a, bytes).map_err(|h| (h, mask.trailing_zeros()))?;
+        self.local(a, bytes).map_err(|h| (h, mask.trailing_zeros()))?;
+        match warp.local.get((a >> 3) as usize) {
+            Some(row) if mem.bytes == 8 => *out = *row,
+            Some(row) => {
+                let shift = 8 * (a & 7);
+                *out = row.map(|x| widen(x >> shift & mask_of(mem.bytes), mem));
+            }
+            None => *out = [0; 32],
+        }
+        Ok(())
+    }
+
+    fn store_frame(
+        &mut self,
+        warp: &mut Warp,
+        frame: Frame,
+        offset: i64,
+        mem: Mem,
+        mask: u32,
+        values: &Row,
+    ) -> Result<(), Failed> {
+        let a = u64::from(frame.local).wrapping_add_signed(offset);
+        let bytes = u64::from(mem.bytes);
+        Self::aligned(a, bytes).map_err(|h| (h, mask.trailing_zeros()))?;
+        self.local(a, bytes).map_err(|h| (h, mask.trailing_zeros()))?;
+        grow_local(warp, a + bytes);
+        let row = &mut warp.local[(a >> 3) as usize];
+        let shift = 8 * (a & 7);
+        let keep = mask_of(mem.bytes) << shift;
+        lanes!(mask, l, row[l] = (row[l] & !keep) | (values[l] << shift & keep));
+        Ok(())
+    }
+}
+
+fn mask_of(bytes: u8) -> u64 {
+    u64::MAX >> (64 - 8 * u32::from(bytes.clamp(1, 8)))
+}
+
+fn widen(value: u64, mem: Mem) -> u64 {
+    if mem.signed { extend(value, u32::from(mem.bytes), true, u32::from(mem.register)) } else { value }
+}
+
+/// Makes room up to byte `end` of local memory.
+pub fn grow_local(warp: &mut Warp, end: u64) {
+    let rows = end.div_ceil(8) as usize;
+    if warp.local.len() < rows {
+        warp.local.resize(rows.next_multiple_of(16), [0; 32]);
+    }
+}
+
+/// # Safety
+/// `ptr` must be valid for `bytes` bytes.
+#[inline(always)]
+unsafe fn read_host(ptr: *const u8, bytes: u8) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match bytes {
+            1 => u64::from(ptr.read()),
+            2 => u64::from(ptr.cast::<u16>().read_unaligned()),
+            4 => u64::from(ptr.cast::<u32>().read_unaligned()),
+            _ => ptr.cast::<u64>().read_unaligned(),
+        }
+    }
+}
+
+/// # Safety
+/// `ptr` must be valid for `bytes` bytes.
+#[inline(always)]
+unsafe fn write_host(ptr: *mut u8, bytes: u8, value: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match bytes {
+            1 => ptr.write(value as u8),
+            2 => ptr.cast::<u16>().write_unaligned(value as u16),
+            4 => ptr.cast::<u32>().write_unaligned(value as u32),
+            _ => ptr.cast::<u64>().write_unaligned(value),
+        }
+    }
+}
+
+fn read_slice(memory: &[u8], at: u64, bytes: u8) -> u64 {
+    let mut word = [0; 8];
+    let n = usize::from(bytes.min(8));
+    if let Some(from) = memory.get(at as usize..at as usize + n) {
+        word[..n].copy_from_slice(from);
+    }
+    u64::from_le_bytes(word)
+}
+
+fn write_slice(memory: &mut [u8], at: u64, bytes: u8, value: u64) {
+    let n = usize::from(bytes.min(8));
+    if let Some(to) = memory.get_mut(at as usize..at as usize + n) {
+        to.copy_from_slice(&value.to_le_bytes()[..n]);
+    }
+}
+
+/// Reads local memory byte-wise where the value crosses a word.
+pub fn read_local(warp: &Warp, at: u64, bytes: u8, lane: usize) -> u64 {
+    let word = |i: u64| warp.local.get(i as usize).map_or(0, |r| r[lane]);
+    let shift = 8 * (at & 7);
+    let low = word(at >> 3) >> shift;
+    let value = if shift == 0 { low } else { low | word((at >> 3) + 1) << (64 - shift) };
+    value & mask_of(bytes)
+}
+
+/// Writes local memory.
+pub fn write_local(warp: &mut Warp, at: u64, bytes: u8, value: u64, lane: usize) {
+    grow_local(warp, at + u64::from(bytes));
+    for i in 0..u64::from(bytes.min(8)) {
+        let (row, shift) = (((at + i) >> 3) as usize, 8 * ((at + i) & 7));
+        let word = &mut warp.local[row][lane];
+        *word = (*word & !(0xff << shift)) | (value >> (8 * i) & 0xff) << shift;
+    }
+}

@@ -1,0 +1,464 @@
+//! Executes instructions for one warp, until its turn ends.
+
+mod atomic;
+mod barrier;
+mod builtin;
+mod call;
+mod copy;
+mod data;
+mod exchange;
+mod special;
+
+pub use barrier::release as barrier_release;
+pub use special::thread_index;
+
+use rand_core::RngCore;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::alu::lanes;
+use super::ir::{CONSTANT, Logic, NONE, Op, PredSrc, Program, Reg, Src, CARRY};
+use super::memory::Memory;
+use super::state::{Block, Cluster, Frame, Grid, Group, State, Warp};
+use super::stop::FaultKind;
+use super::ty::Row;
+use crate::Config;
+
+/// Generic addresses of shared memory: this plus, in bits 24 up, the rank in the cluster plus one (0: the own block).
+pub const SHARED_WINDOW: u64 = 0x0003_0000_0000_0000;
+/// Generic addresses of local memory.
+pub const LOCAL_WINDOW: u64 = 0x0003_0001_0000_0000;
+/// Size of either.
+pub const WINDOW: u64 = 1 << 32;
+
+/// Why the run must end, without the place.
+#[derive(Debug)]
+pub enum Halt {
+    Trap,
+    Assert(String),
+    Fault { kind: FaultKind, address: u64, detail: String },
+    Unsupported(String),
+}
+
+impl Halt {
+    pub fn fault(kind: FaultKind, address: u64) -> Halt {
+        Halt::Fault { kind, address, detail: String::new() }
+    }
+
+    pub fn illegal(detail: impl Into<String>) -> Halt {
+        Halt::Fault { kind: FaultKind::IllegalInstruction, address: 0, detail: detail.into() }
+    }
+}
+
+/// Why a turn ended.
+#[derive(Debug)]
+pub enum End {
+    /// The scheduler takes the turn away.
+    Preempted,
+    /// No group of the warp can go on, or none is left.
+    Blocked,
+    /// A block barrier may be complete.
+    Barrier,
+    /// The cluster barrier may be complete.
+    Cluster,
+    /// The run ends. The lane that caused it; the group is the current one.
+    Halt(Halt, u32),
+}
+
+/// A failed lane and why.
+pub type Failed = (Halt, u32);
+
+/// What the executor works on besides the warp.
+pub struct Exec<'m> {
+    pub memory: &'m mut Memory,
+    pub config: &'m Config,
+    pub program: &'m Program,
+    pub grid: &'m Grid,
+    pub block: &'m mut Block,
+    /// Shared memory by block slot.
+    pub shared: &'m mut [Vec<u8>],
+    pub block_slot: usize,
+    pub cluster: &'m mut Cluster,
+    pub rng: &'m mut Xoshiro256PlusPlus,
+    pub output: &'m mut Vec<u8>,
+    pub heap: &'m mut Heap,
+    pub steps: &'m mut u64,
+    pub thread_steps: &'m mut u64,
+    /// Memory operations until the next preemption.
+    pub until_preempt: &'m mut u32,
+    /// Memory operations until a diverged warp changes groups at random.
+    pub until_switch: &'m mut u32,
+}
+
+/// The device's `malloc`.
+#[derive(Debug, Default)]
+pub struct Heap {
+    pub used: u64,
+    pub blocks: std::collections::BTreeMap<u64, u64>,
+}
+
+/// Steps after which a waiting group gets its turn in any case, and how long it keeps it.
+const FAIR: u64 = 192;
+const FAIR_TURN: u32 = 128;
+
+impl Exec<'_> {
+    /// Runs a warp for at most `turn` instructions.
+    pub fn turn(&mut self, warp: &mut Warp, turn: u32) -> End {
+        if !self.choose(warp) {
+            return End::Blocked;
+        }
+        let mut out: Row = [0; 32];
+        for n in 0..turn {
+            let g = warp.current;
+            let group = &warp.groups[g];
+            let (pc, frame) = (group.pc, group.frame);
+            let inst = &self.program.code[pc as usize];
+            let mask = group.mask & predicate(warp, frame, inst.guard);
+            *self.steps += 1;
+            *self.thread_steps += u64::from(mask.count_ones());
+            let mut next = Ok(Flow::Next);
+            if mask != 0 {
+                match &inst.op {
+                    Op::Alu1 { f, flags, d, a } => {
+                        f(*flags, self.row(warp, frame, *a), &mut out, mask);
+                        write(warp, frame, *d, &out, mask);
+                    }
+                    Op::Alu2 { f, flags, d, a, b } => {
+                        f(*flags, self.row(warp, frame, *a), self.row(warp, frame, *b), &mut out, mask);
+                        write(warp, frame, *d, &out, mask);
+                    }
+                    Op::Alu3 { f, flags, d, a, b, c } => {
+                        let (a, b, c) = (self.row(warp, frame, *a), self.row(warp, frame, *b), self.row(warp, frame, *c));
+                        f(*flags, a, b, c, &mut out, mask);
+                        write(warp, frame, *d, &out, mask);
+                    }
+                    Op::Alu4 { f, flags, d, a, b, c, e } => {
+                        let (a, b) = (self.row(warp, frame, *a), self.row(warp, frame, *b));
+                        let (c, e) = (self.row(warp, frame, *c), self.row(warp, frame, *e));
+                        f(*flags, a, b, c, e, &mut out, mask);
+                        write(warp, frame, *d, &out, mask);
+                    }
+                    Op::Mov { d, a } => {
+                        out = *self.row(warp, frame, *a);
+                        write(warp, frame, *d, &out, mask);
+                    }
+                    Op::Select { d, a, b, p } => {
+                        let p = predicate(warp, frame, *p);
+                        let (a, b) = (self.row(warp, frame, *a), self.row(warp, frame, *b));
+                        for (l, o) in out.iter_mut().enumerate() {
+                            *o = if p >> l & 1 == 1 { a[l] } else { b[l] };
+                        }
+                        write(warp, frame, *d, &out, mask);
+                    }
+                    Op::Compare { f, flags, a, b, combine, c, d, q } => {
+                        let holds = f(*flags, self.row(warp, frame, *a), self.row(warp, frame, *b), mask);
+                        let c = predicate(warp, frame, *c);
+                        let (yes, no) = (combine.apply(holds, c), combine.apply(!holds, c));
+                        set_predicate(warp, frame, *d, yes, mask);
+                        set_predicate(warp, frame, *q, no, mask);
+                    }
+                    Op::PredLogic { logic, d, a, b } => {
+                        let (a, b) = (predicate(warp, frame, *a), predicate(warp, frame, *b));
+                        let value = match logic {
+                            Logic::And => a & b,
+                            Logic::Or => a | b,
+                            Logic::Xor => a ^ b,
+                        };
+                        set_predicate(warp, frame, *d, value, mask);
+                    }
+                    Op::Branch { target } => next = Ok(Flow::Jump { mask, target: *target }),
+                    Op::Nop | Op::Fence => {}
+                    _ => next = self.other(warp, pc, mask, n == 0),
+                }
+            }
+            match next {
+                Ok(Flow::Next) => warp.groups[g].pc = pc + 1,
+                Ok(Flow::Jump { mask, target }) => self.jump(warp, mask, target),
+                Ok(Flow::Moved) => {}
+                Ok(Flow::End(end)) => return end,
+                Err((halt, lane)) => return End::Halt(halt, lane),
+            }
+            if warp.groups.len() != 1 || warp.groups[0].state != State::Ready {
+                warp.sticky = warp.sticky.saturating_sub(1);
+                if !self.choose(warp) {
+                    return End::Blocked;
+                }
+            }
+        }
+        End::Preempted
+    }
+
+    /// The instructions that are not arithmetic on rows.
+    fn other(&mut self, warp: &mut Warp, pc: u32, mask: u32, fresh: bool) -> Result<Flow, Failed> {
+        let program = self.program;
+        let frame = warp.groups[warp.current].frame;
+        match &program.code[pc as usize].op {
+            Op::Carry(op) => {
+                let carry = warp.preds[(frame.preds + CARRY) as usize];
+                let (a, b, c) = (self.row(warp, frame, op.a), self.row(warp, frame, op.b), self.row(warp, frame, op.c));
+                let mut out = [0; 32];
+                let mut carries = 0;
+                lanes!(mask, l, {
+                    let (value, flag) = (op.f)(a[l], b[l], c[l], op.carry_in && carry >> l & 1 == 1);
+                    out[l] = value;
+                    carries |= u32::from(flag) << l;
+                });
+                write(warp, frame, op.d, &out, mask);
+                if op.carry_out {
+                    set_predicate(warp, frame, CARRY, carries, mask);
+                }
+            }
+            Op::Pack { d, bytes, parts } => {
+                let mut out = [0; 32];
+                for (i, part) in parts.iter().enumerate() {
+                    let row = self.row(warp, frame, *part);
+                    let (shift, keep) = (8 * *bytes * i as u32, u64::MAX >> (64 - 8 * (*bytes).clamp(1, 8)));
+                    for l in 0..32 {
+                        out[l] |= (row[l] & keep) << (shift & 63);
+                    }
+                }
+                write(warp, frame, *d, &out, mask);
+            }
+            Op::Unpack { a, bytes, parts } => {
+                let from = *self.row(warp, frame, *a);
+                for (i, part) in parts.iter().enumerate() {
+                    let (shift, keep) = (8 * *bytes * i as u32, u64::MAX >> (64 - 8 * (*bytes).clamp(1, 8)));
+                    let out = from.map(|x| x >> (shift & 63) & keep);
+                    write(warp, frame, *part, &out, mask);
+                }
+            }
+            Op::Special { d, s } => {
+                let out = self.special(warp, *s);
+                write(warp, frame, *d, &out, mask);
+            }
+            Op::Load { .. }
+            | Op::LoadVector { .. }
+            | Op::LoadParam { .. }
+            | Op::Store { .. }
+            | Op::StoreVector { .. }
+            | Op::Atomic(_)
+            | Op::Copy(_)
+            | Op::Mbarrier(_)
+            | Op::AddressOf { .. }
+            | Op::ParamAddress { .. }
+            | Op::Convert { .. }
+            | Op::IsSpace { .. }
+            | Op::MapShared { .. }
+            | Op::SharedRank { .. } => return self.data(warp, pc, mask, fresh),
+            Op::BranchIndexed { index, targets } => return self.branch_indexed(warp, mask, *index, targets),
+            Op::Call(call) => return self.call(warp, mask, call),
+            Op::Builtin(call) => {
+                self.builtin(warp, mask, call)?;
+            }
+            Op::Return => return self.ret(warp, mask),
+            Op::Exit => return self.exit(warp, mask),
+            Op::Trap => return Err((Halt::Trap, mask.trailing_zeros())),
+            Op::Barrier(b) => return self.barrier(warp, mask, b),
+            Op::ClusterBarrier { arrive, wait } => return self.cluster_barrier(warp, mask, *arrive, *wait),
+            Op::WarpSync { mask: lanes } => return self.warp_sync(warp, mask, *lanes),
+            Op::Warp(op) => return self.exchange(warp, mask, op),
+            Op::ActiveMask { d } => write(warp, frame, *d, &[u64::from(mask); 32], mask),
+            Op::Sleep => return Ok(self.yield_turn(warp)),
+            Op::Unsupported(what) => return Err((Halt::Unsupported(what.to_string()), mask.trailing_zeros())),
+            _ => {}
+        }
+        Ok(Flow::Next)
+    }
+
+    /// The group goes on after its instruction, but others come first.
+    fn yield_turn(&mut self, warp: &mut Warp) -> Flow {
+        let g = warp.current;
+        warp.groups[g].pc += 1;
+        // As if it had just run while the others had waited.
+        let others = warp.groups.iter().enumerate().filter(|&(i, o)| i != g && o.state == State::Ready).map(|(i, _)| i);
+        if let Some(other) = others.min_by_key(|&i| warp.groups[i].last) {
+            warp.groups[g].last = *self.steps;
+            warp.current = other;
+            warp.sticky = FAIR_TURN;
+        }
+        Flow::End(End::Preempted)
+    }
+
+    /// A row of a register or constant.
+    #[inline(always)]
+    pub fn row<'r>(&'r self, warp: &'r Warp, frame: Frame, s: Src) -> &'r Row {
+        if s & CONSTANT != 0 { &self.program.constants[(s & !CONSTANT) as usize] } else { &warp.regs[(frame.regs + s) as usize] }
+    }
+
+    /// Picks the group that goes on: joins groups that have met, then the deepest call with the lowest program counter,
+    /// unless another has waited too long. False: none can.
+    fn choose(&mut self, warp: &mut Warp) -> bool {
+        if warp.groups.len() == 1 {
+            warp.current = 0;
+            return warp.groups[0].state == State::Ready;
+        }
+        if warp.groups.is_empty() {
+            return false;
+        }
+        let mut current = warp.current.min(warp.groups.len() - 1);
+        // Join what has met the group that just ran.
+        if warp.groups[current].state == State::Ready {
+            let mut other = 0;
+            while other < warp.groups.len() {
+                if other != current && warp.groups[current].joins(&warp.groups[other]) {
+                    let gone = warp.groups.swap_remove(other);
+                    if current == warp.groups.len() {
+                        current = other;
+                    }
+                    warp.groups[current].mask |= gone.mask;
+                } else {
+                    other += 1;
+                }
+            }
+            let now = *self.steps;
+            warp.groups[current].last = now;
+            if warp.sticky > 0 {
+                warp.current = current;
+                return true;
+            }
+        }
+        let mut best: Option<usize> = None;
+        let mut oldest: Option<usize> = None;
+        for (i, g) in warp.groups.iter().enumerate() {
+            if g.state != State::Ready {
+                continue;
+            }
+            let better = |b: usize| {
+                let b = &warp.groups[b];
+                (g.stack.len(), std::cmp::Reverse(g.pc)) > (b.stack.len(), std::cmp::Reverse(b.pc))
+            };
+            if best.is_none_or(better) {
+                best = Some(i);
+            }
+            if oldest.is_none_or(|o| g.last < warp.groups[o].last) {
+                oldest = Some(i);
+            }
+        }
+        let (Some(best), Some(oldest)) = (best, oldest) else { return false };
+        if *self.steps - warp.groups[oldest].last > FAIR {
+            warp.groups[oldest].last = *self.steps;
+            warp.current = oldest;
+            warp.sticky = FAIR_TURN;
+        } else {
+            warp.current = best;
+        }
+        true
+    }
+
+    /// Moves the lanes of `mask` to `target`, and the group's other lanes to the next instruction.
+    fn jump(&mut self, warp: &mut Warp, mask: u32, target: u32) {
+        let g = warp.current;
+        let group = &mut warp.groups[g];
+        if mask == group.mask {
+            group.pc = target;
+            return;
+        }
+        let mut taken = group.clone();
+        group.mask &= !mask;
+        group.pc += 1;
+        taken.mask = mask;
+        taken.pc = target;
+        taken.last = *self.steps;
+        warp.groups.push(taken);
+    }
+
+    /// Splits the lanes of `mask` off, so that they are a group of their own and the current one; the others go on
+    /// behind the instruction.
+    fn isolate(&mut self, warp: &mut Warp, mask: u32) {
+        let g = warp.current;
+        if warp.groups[g].mask != mask {
+            let mut rest: Group = warp.groups[g].clone();
+            rest.mask &= !mask;
+            rest.pc += 1;
+            rest.last = *self.steps;
+            warp.groups[g].mask = mask;
+            warp.groups.push(rest);
+        }
+    }
+
+    /// Whether the turn ends before a memory operation, or the warp's groups change turns.
+    fn preempted(&mut self, warp: &mut Warp) -> Option<Flow> {
+        if warp.groups.len() > 1 {
+            if *self.until_switch == 0 {
+                *self.until_switch = draw(self.rng, self.config.preempt.group_at_memory);
+                let ready: Vec<usize> = (0..warp.groups.len()).filter(|&i| warp.groups[i].state == State::Ready).collect();
+                let pick = ready[self.rng.next_u32() as usize % ready.len()];
+                if pick != warp.current {
+                    warp.groups[pick].last = *self.steps;
+                    warp.current = pick;
+                    warp.sticky = 1 + self.rng.next_u32() % 16;
+                    return Some(Flow::Moved);
+                }
+            }
+            *self.until_switch = self.until_switch.saturating_sub(1);
+        }
+        if *self.until_preempt == 0 {
+            *self.until_preempt = draw(self.rng, self.config.preempt.at_memory);
+            return Some(Flow::End(End::Preempted));
+        }
+        *self.until_preempt -= 1;
+        None
+    }
+}
+
+/// How the program counter goes on.
+#[derive(Debug)]
+pub enum Flow {
+    /// To the next instruction.
+    Next,
+    /// To `target` for the lanes of `mask`.
+    Jump { mask: u32, target: u32 },
+    /// It has been set.
+    Moved,
+    /// It has been set, and the turn ends.
+    End(End),
+}
+
+/// Operations until an event of that chance (out of 65,536) happens.
+pub fn draw(rng: &mut Xoshiro256PlusPlus, chance: u32) -> u32 {
+    if chance == 0 {
+        return u32::MAX;
+    }
+    let mean = 65_536 / chance.min(65_536) - 1;
+    if mean == 0 { 0 } else { rng.next_u32() % (2 * mean + 1) }
+}
+
+/// The lanes for which a predicate holds.
+#[inline(always)]
+pub fn predicate(warp: &Warp, frame: Frame, p: PredSrc) -> u32 {
+    match p {
+        PredSrc::TRUE => u32::MAX,
+        PredSrc::FALSE => 0,
+        PredSrc(n) => {
+            let value = warp.preds[(frame.preds + (n >> 1)) as usize];
+            if n & 1 == 1 { !value } else { value }
+        }
+    }
+}
+
+/// Sets a predicate for the lanes of `mask`.
+#[inline(always)]
+pub fn set_predicate(warp: &mut Warp, frame: Frame, p: u32, value: u32, mask: u32) {
+    if p != NONE {
+        let slot = &mut warp.preds[(frame.preds + p) as usize];
+        *slot = (*slot & !mask) | (value & mask);
+    }
+}
+
+/// Writes the lanes of `mask`.
+#[inline(always)]
+pub fn write(warp: &mut Warp, frame: Frame, d: Reg, row: &Row, mask: u32) {
+    if d == NONE {
+        return;
+    }
+    let to = &mut warp.regs[(frame.regs + d) as usize];
+    if mask == u32::MAX {
+        *to = *row;
+    } else {
+        let mut rest = mask;
+        while rest != 0 {
+            let l = (rest.trailing_zeros() & 31) as usize;
+            rest &= rest - 1;
+            to[l] = row[l];
+        }
+    }
+}

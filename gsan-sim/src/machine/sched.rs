@@ -1,0 +1,217 @@
+//! The scheduler: which warp has the next turn, and what happens when a turn ends.
+//!
+//! All choices come from one seeded generator and from nothing that differs between runs (no addresses, no time).
+
+use rand_core::RngCore;
+
+use super::exec::{End, Exec, barrier_release};
+use super::ir::NONE;
+use super::state::{BARRIERS, State, Warp};
+use super::{Machine, RunEvent, Stop};
+
+/// What a multiprocessor holds.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sm {
+    pub blocks: u32,
+    pub threads: u32,
+    pub shared: u32,
+}
+
+impl Machine {
+    /// Runs for at most `max_steps` warp instructions, or until a grid completes or something stops the run.
+    pub fn run(&mut self, max_steps: u64) -> RunEvent {
+        if let Some(event) = self.events.pop_front() {
+            return event;
+        }
+        self.place();
+        let until = self.steps.saturating_add(max_steps.max(1));
+        loop {
+            if self.ready.is_empty() {
+                if self.grids.iter().all(Option::is_none) {
+                    return RunEvent::Idle;
+                }
+                return self.stop(self.deadlock());
+            }
+            if self.steps >= until {
+                return RunEvent::Yield;
+            }
+            if self.steps - self.budget_start >= self.config.step_budget {
+                return self.stop(self.out_of_budget());
+            }
+            let pick = (u64::from(self.rng.next_u32()) * self.ready.len() as u64 >> 32) as usize;
+            let (block, warp) = self.ready[pick];
+            if let Err(stop) = self.turn(block as usize, warp as usize) {
+                return self.stop(stop);
+            }
+            if let Some(event) = self.events.pop_front() {
+                return event;
+            }
+        }
+    }
+
+    /// Gives one warp a turn.
+    fn turn(&mut self, slot: usize, index: usize) -> Result<(), Stop> {
+        let Some(mut block) = self.blocks[slot].take() else { return Ok(()) };
+        let mut warp = std::mem::take(&mut block.warps[index]);
+        let longest = self.config.preempt.turn.max(1);
+        let turn = 1 + self.rng.next_u32() % longest;
+        let (Some(grid), Some(cluster)) = (&self.grids[block.grid], &mut self.clusters[block.cluster]) else {
+            self.blocks[slot] = Some(block);
+            return Ok(());
+        };
+        let end = Exec {
+            memory: &mut self.memory,
+            config: &self.config,
+            program: &grid.program,
+            grid,
+            block: &mut block,
+            shared: &mut self.shared,
+            block_slot: slot,
+            cluster,
+            rng: &mut self.rng,
+            output: &mut self.output,
+            heap: &mut self.heap,
+            steps: &mut self.steps,
+            thread_steps: &mut self.thread_steps,
+            until_preempt: &mut self.until_preempt,
+            until_switch: &mut self.until_switch,
+        }
+        .turn(&mut warp, turn);
+        if let End::Halt(halt, lane) = end {
+            let stop = self.halted(halt, lane, &block, &warp);
+            block.warps[index] = warp;
+            self.blocks[slot] = Some(block);
+            return Err(stop);
+        }
+        let ended = warp.groups.is_empty();
+        block.warps[index] = warp;
+        self.blocks[slot] = Some(block);
+        match end {
+            End::Barrier => self.release(slot),
+            End::Cluster => self.release_cluster(slot),
+            _ => {}
+        }
+        self.update_ready(slot, index);
+        if ended && self.blocks[slot].as_ref().is_some_and(|b| b.live == 0) {
+            self.finish_block(slot);
+        }
+        Ok(())
+    }
+
+    /// Ends the phases of a block's barriers that are complete.
+    fn release(&mut self, slot: usize) {
+        let Some(block) = &mut self.blocks[slot] else { return };
+        let live = block.live;
+        let mut any = false;
+        for id in 0..BARRIERS {
+            if block.barriers[id].is_complete(live)
+                && let Some(grid) = &self.grids[block.grid]
+            {
+                barrier_release(block, &grid.program, id, self.steps);
+                any = true;
+            }
+        }
+        if any {
+            for warp in 0..block.warps.len() {
+                self.update_ready(slot, warp);
+            }
+        }
+        // An exit may also have been what a cluster barrier waited for.
+        self.release_cluster(slot);
+    }
+
+    fn release_cluster(&mut self, slot: usize) {
+        let Some(cluster) = self.blocks[slot].as_ref().and_then(|b| self.clusters[b.cluster].as_mut()) else { return };
+        if cluster.arrived == 0 || cluster.arrived < cluster.live {
+            return;
+        }
+        cluster.arrived = 0;
+        cluster.phase += 1;
+        let phase = cluster.phase;
+        for other in cluster.blocks.clone() {
+            let Some(block) = &mut self.blocks[other] else { continue };
+            for index in 0..block.warps.len() {
+                let Some(block) = &mut self.blocks[other] else { continue };
+                for group in &mut block.warps[index].groups {
+                    if matches!(group.state, State::Cluster(until) if until <= phase) {
+                        group.state = State::Ready;
+                        group.pc += 1;
+                        group.last = self.steps;
+                    }
+                }
+                self.update_ready(other, index);
+            }
+        }
+    }
+
+    /// Enters a warp into the list of ready warps, or takes it out.
+    fn update_ready(&mut self, slot: usize, index: usize) {
+        let Some(block) = &mut self.blocks[slot] else { return };
+        let warp: &mut Warp = &mut block.warps[index];
+        let (is, was) = (warp.has_ready(), warp.ready_at != NONE);
+        if is && !was {
+            warp.ready_at = self.ready.len() as u32;
+            self.ready.push((slot as u32, index as u32));
+        } else if !is && was {
+            let at = warp.ready_at as usize;
+            warp.ready_at = NONE;
+            self.ready.swap_remove(at);
+            if let Some(&(block, warp)) = self.ready.get(at)
+                && let Some(block) = &mut self.blocks[block as usize]
+            {
+                block.warps[warp as usize].ready_at = at as u32;
+            }
+        }
+    }
+
+    fn finish_block(&mut self, slot: usize) {
+        let Some(block) = self.blocks[slot].take() else { return };
+        if let Some(cluster) = &mut self.clusters[block.cluster] {
+            cluster.resident -= 1;
+            if cluster.resident == 0 {
+                self.clusters[block.cluster] = None;
+            }
+        }
+        let Some(grid) = &mut self.grids[block.grid] else { return };
+        let sm = &mut self.sms[block.device as usize][block.sm as usize];
+        sm.blocks -= 1;
+        sm.threads -= grid.threads().next_multiple_of(32);
+        sm.shared -= grid.shared_bytes() + self.config.reserved_shared;
+        grid.done += 1;
+        if grid.done == grid.blocks() {
+            let id = grid.id;
+            self.drop_grid(block.grid);
+            self.budget_start = self.steps;
+            self.events.push_back(RunEvent::Completed(id));
+        }
+        self.place();
+    }
+
+    fn drop_grid(&mut self, slot: usize) {
+        if let Some(grid) = self.grids[slot].take() {
+            for va in [grid.param_address, grid.workspace] {
+                if va != 0 {
+                    self.memory.free_internal(va);
+                }
+            }
+        }
+    }
+
+    fn stop(&mut self, stop: Stop) -> RunEvent {
+        self.abort();
+        RunEvent::Stopped(stop)
+    }
+
+    /// Ends all grids where they are.
+    pub fn abort(&mut self) {
+        for slot in 0..self.grids.len() {
+            self.drop_grid(slot);
+        }
+        self.blocks.clear();
+        self.shared.clear();
+        self.clusters.clear();
+        self.ready.clear();
+        self.queues.iter_mut().for_each(|q| q.clear());
+        self.sms.iter_mut().flatten().for_each(|sm| *sm = Sm::default());
+    }
+}
