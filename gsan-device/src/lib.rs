@@ -5,6 +5,7 @@
 //! instance runs it in tests and benches.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
+#![cfg_attr(all(target_arch = "nvptx64", feature = "sanitize"), feature(stdarch_nvptx))]
 
 #[cfg(any(test, feature = "host"))]
 extern crate std;
@@ -22,6 +23,8 @@ pub mod sampling;
 #[cfg(any(test, feature = "host"))]
 pub mod host;
 #[cfg(target_arch = "nvptx64")]
+pub mod link;
+#[cfg(all(target_arch = "nvptx64", feature = "sanitize"))]
 pub mod nvptx;
 
 #[cfg(all(test, not(loom)))]
