@@ -9,7 +9,7 @@ use gsan_ptx::{Options, instrument, parse, parse_bytes};
 fn try_both(text: &str) -> bool {
     match instrument(text, &Options::new(STUB, "mutant")) {
         Ok(result) => {
-            assert_eq!(result.text.lines().count() >= text.lines().count(), true);
+            assert!(result.text.lines().count() >= text.lines().count());
             if let Err(error) = parse(&result.text) {
                 panic!(
                     "the instrumented mutant does not parse: {}\n{}",

@@ -161,12 +161,12 @@ impl<'a> Parser<'a> {
         let open = self.start();
         let from = self.at;
         self.bump();
-        if let Some((base, offset)) = self.simple_address() {
-            if self.peek() == Some(Kind::RBracket) {
-                let text = self.text[open + 1..self.start()].trim();
-                self.bump();
-                return Ok(Operand::Address(Address { base, offset, text }));
-            }
+        if let Some((base, offset)) = self.simple_address()
+            && self.peek() == Some(Kind::RBracket)
+        {
+            let text = self.text[open + 1..self.start()].trim();
+            self.bump();
+            return Ok(Operand::Address(Address { base, offset, text }));
         }
         self.at = from + 1;
         let list = self.operand_list(false, depth, Kind::RBracket, "`]`")?;

@@ -90,10 +90,10 @@ pub fn flat<'m, 'a>(module: &'m gsan_ptx::Module<'a>) -> Vec<&'m gsan_ptx::ast::
     }
     let mut out = Vec::new();
     for item in &module.items {
-        if let gsan_ptx::ast::Item::Function(f) = item {
-            if let Some(body) = &f.body {
-                walk(&body.statements, &mut out);
-            }
+        if let gsan_ptx::ast::Item::Function(f) = item
+            && let Some(body) = &f.body
+        {
+            walk(&body.statements, &mut out);
         }
     }
     out
