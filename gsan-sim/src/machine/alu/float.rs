@@ -19,6 +19,7 @@ pub fn find(opcode: &str, mods: &Mods<'_>, operands: usize) -> Option<Alu> {
     let func = match ty {
         Ty::F32 => f32_op(opcode, mods, flags, operands)?,
         Ty::F64 => f64_op(opcode, mods, flags, operands)?,
+        Ty::F32x2 => pair_op(opcode)?,
         _ => return None,
     };
     Some(Alu::same(func, flags, ty))
@@ -34,10 +35,7 @@ fn f32_op(opcode: &str, mods: &Mods<'_>, flags: u32, operands: usize) -> Option<
         "fma" | "mad" if plain => three!(|_, a: f32, b: f32, c: f32| canonical(fused(a, b, c))),
         "add" => two!(|f, a: f32, b: f32| sum(a, b, f)),
         "sub" => two!(|f, a: f32, b: f32| sum(a, -b, f)),
-        "mul" => two!(|f, a: f32, b: f32| finish(
-            to_f32(f64::from(flush(a, f)) * f64::from(flush(b, f)), Rounding::of(f)),
-            f
-        )),
+        "mul" => two!(|f, a: f32, b: f32| product(a, b, f)),
         "fma" | "mad" => three!(|f, a: f32, b: f32, c: f32| multiply_add(a, b, c, f)),
         "div" => two!(|f, a: f32, b: f32| divide(a, b, f)),
         "rcp" => one!(|f, a: f32| divide(1.0, a, f)),
@@ -52,6 +50,29 @@ fn f32_op(opcode: &str, mods: &Mods<'_>, flags: u32, operands: usize) -> Option<
         "copysign" => two!(|_, a: f32, b: f32| b.copysign(a)),
         _ => return None,
     })
+}
+
+/// `.f32x2`: two f32 in 64 bits.
+fn pair_op(opcode: &str) -> Option<Func> {
+    #[inline(always)]
+    fn halves(a: u64, b: u64, c: u64, f: impl Fn(f32, f32, f32) -> f32) -> u64 {
+        let one = |shift: u32| {
+            let [x, y, z] = [a, b, c].map(|v| f32::from_bits((v >> shift) as u32));
+            u64::from(f(x, y, z).to_bits()) << shift
+        };
+        one(0) | one(32)
+    }
+    Some(match opcode {
+        "add" => two!(|f, a: u64, b: u64| halves(a, b, 0, |x, y, _| sum(x, y, f))),
+        "sub" => two!(|f, a: u64, b: u64| halves(a, b, 0, |x, y, _| sum(x, -y, f))),
+        "mul" => two!(|f, a: u64, b: u64| halves(a, b, 0, |x, y, _| product(x, y, f))),
+        "fma" => three!(|f, a: u64, b: u64, c: u64| halves(a, b, c, |x, y, z| multiply_add(x, y, z, f))),
+        _ => return None,
+    })
+}
+
+fn product(a: f32, b: f32, flags: u32) -> f32 {
+    finish(to_f32(f64::from(flush(a, flags)) * f64::from(flush(b, flags)), Rounding::of(flags)), flags)
 }
 
 /// x86-64 without FMA calls a slow library routine; two double operations and rounding to odd do the same.
