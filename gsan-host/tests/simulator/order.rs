@@ -16,6 +16,31 @@ fn launches_on_one_stream_are_ordered() {
 }
 
 #[test]
+fn order_passes_through_launches_in_between() {
+    for seed in 0..8 {
+        let _turn = simulator(|c| c.seed = seed);
+        let mut h = Host::new();
+        let (data, other, out) = (h.buffer("data"), h.buffer("other"), h.buffer("out"));
+        let (a, b) = (h.stream("a"), h.stream("b"));
+        let e = h.session.event("e", 0).unwrap();
+        h.put(data, 7, a);
+        // One block, which touches nothing of `data`, carries the order on.
+        let one = gsan_host::LaunchSpec::new(h.module, "put", [1, 1, 1], [1, 1, 1], a);
+        h.session
+            .launch(&one.arg(Arg::Pointer(other.address)).arg(Arg::u32(1)))
+            .unwrap();
+        h.session.record(e, a).unwrap();
+        h.session.wait(b, e).unwrap();
+        let one = gsan_host::LaunchSpec::new(h.module, "put", [1, 1, 1], [1, 1, 1], b);
+        h.session
+            .launch(&one.arg(Arg::Pointer(other.address)).arg(Arg::u32(2)))
+            .unwrap();
+        h.get(data, out, b);
+        assert_eq!(h.races(), vec![]);
+    }
+}
+
+#[test]
 fn launches_on_two_streams_race() {
     let _turn = simulator(|_| ());
     let mut h = Host::new();
@@ -59,7 +84,13 @@ fn an_event_orders_two_streams_and_only_what_it_recorded() {
 
 #[test]
 fn several_streams_join_in_one() {
-    let _turn = simulator(|_| ());
+    for seed in 0..8 {
+        join_three(seed);
+    }
+}
+
+fn join_three(seed: u64) {
+    let _turn = simulator(|c| c.seed = seed);
     let mut h = Host::new();
     let sources: Vec<_> = (0..3).map(|i| h.buffer(&format!("source {i}"))).collect();
     let out = h.buffer("out");
