@@ -20,6 +20,7 @@ use crate::ast::{Item, Module, ParseError};
 use crate::hook::names;
 use crate::parse::parse;
 use crate::site::{Place, Site};
+use crate::tokens::{Kind, Tokens};
 use edits::Edits;
 use runtime::Runtime;
 use std::collections::HashSet;
@@ -219,37 +220,26 @@ fn module_names<'a>(module: &Module<'a>) -> HashSet<&'a str> {
     names.collect()
 }
 
-/// Looks for names that begin as inserted ones do.
+/// Looks for names that begin as inserted ones do. Comments and strings may say what they like.
 fn reserved_name(text: &str) -> Result<(), InstrumentError> {
-    let bytes = text.as_bytes();
-    let is_name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'%');
-    for (at, found) in text.match_indices("gsan_") {
-        let start = at - bytes[..at].iter().rev().take_while(|b| is_name(b)).count();
-        let end = at
-            + found.len()
-            + bytes[at + found.len()..]
-                .iter()
-                .take_while(|b| is_name(b))
-                .count();
-        let name = &text[start..end];
-        if [names::PREFIX, "%gsan_", "$L__gsan_"]
+    // Nearly every module is done with here.
+    if !text.contains("gsan_") {
+        return Ok(());
+    }
+    let tokens = Tokens::new(text);
+    let reserved = |name: &str| {
+        [names::PREFIX, "%gsan_", "$L__gsan_"]
             .iter()
             .any(|p| name.starts_with(p))
-        {
-            // A comment or a file's name may say what it likes.
-            let line_start = text[..start].rfind('\n').map_or(0, |n| n + 1);
-            let before = &text[line_start..start];
-            if before.contains("//") || before.contains('"') {
-                continue;
-            }
-            let line = 1 + bytes[..start].iter().filter(|&&b| b == b'\n').count();
-            return Err(InstrumentError::ReservedName {
-                name: name.to_string(),
-                line,
-            });
-        }
-    }
-    Ok(())
+    };
+    let found =
+        (0..tokens.len()).find(|&i| tokens.kind(i) == Kind::Ident && reserved(tokens.text(i)));
+    let Some(found) = found else { return Ok(()) };
+    let line = ParseError::at(text, tokens.start(found), "").line;
+    Err(InstrumentError::ReservedName {
+        name: tokens.text(found).to_string(),
+        line,
+    })
 }
 
 /// The kernel parameter list's addition.

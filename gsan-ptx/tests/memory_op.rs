@@ -61,7 +61,6 @@ fn is(instruction: &str) -> Is {
             };
             Is::Access(op.access, op.size, op.order, op.scope, bits)
         }
-        _ => unreachable!(),
     }
 }
 
@@ -399,7 +398,7 @@ fn the_order_of_modifiers_does_not_matter() {
         }
         for i in 0..n {
             orders(words, n - 1, found);
-            words.swap(if n % 2 == 0 { i } else { 0 }, n - 1);
+            words.swap(if n.is_multiple_of(2) { i } else { 0 }, n - 1);
         }
     }
     let mut found = Vec::new();

@@ -119,11 +119,9 @@ impl<'m, 'e> Walker<'m, 'e> {
                     let why = "variables in global memory inside a function are not tracked";
                     self.list(variable.span.clone(), why, false);
                 }
-                Statement::Unknown { span } => {
-                    // No directive that PTX has up to now touches memory; one that does would have to say so here.
-                    self.pragma = None;
-                    let _ = span;
-                }
+                // A jump to a label between the two would pass by a hook that stands before the pragma.
+                Statement::Label { .. } => self.pragma = None,
+                // No directive that PTX has up to now touches memory; one that does would have to say so here.
                 _ => {}
             }
         }

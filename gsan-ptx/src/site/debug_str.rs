@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Longer names are left out: a file could otherwise have a megabyte of name for each of its lines.
+const MAX_NAME: usize = 4096;
+
 /// The strings of a module's `.debug_str` sections, read on first use.
 pub(super) struct DebugStrings<'a> {
     sections: Vec<&'a str>,
@@ -31,7 +34,7 @@ impl<'a> DebugStrings<'a> {
                 .get(label)?
                 .checked_add(usize::try_from(offset).ok()?)?;
             let rest = bytes.get(at..)?;
-            let end = rest.iter().position(|&b| b == 0)?;
+            let end = rest.iter().take(MAX_NAME).position(|&b| b == 0)?;
             std::str::from_utf8(&rest[..end])
                 .ok()
                 .filter(|s| !s.is_empty())
