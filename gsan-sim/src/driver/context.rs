@@ -123,8 +123,9 @@ fn peer_access(session: &mut Session, peer: Handle, on: bool, flags: u32) -> Ans
     Ok(())
 }
 
-/// What a limit is until it is set: stack, printf buffer, heap, nesting, pending launches, L2 fetch, persisting L2.
-const LIMITS: [usize; 7] = [1024, 7 << 20, 8 << 20, 2, 2048, 128, 0];
+/// What a limit is until it is set: stack, printf buffer, heap, nesting, pending launches, L2 fetch, persisting L2, and two
+/// that only other kinds of contexts have.
+const LIMITS: [usize; 9] = [1024, 7 << 20, 8 << 20, 2, 2048, 128, 0, 0, 0];
 
 fn limit(session: &mut Session, which: u32) -> Answer<usize> {
     let (driver, context) = session.healthy()?;

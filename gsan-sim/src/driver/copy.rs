@@ -1,7 +1,7 @@
 //! Copies and fills as the streams run them: between any two addresses, device's or host's, in one to three dimensions.
 
 use crate::machine::memory::ALLOCATIONS;
-use crate::machine::{FaultKind, Memory, MemoryFault};
+use crate::machine::{FaultKind, Memory, MemoryFault, RegionKind};
 
 /// A copy of `depth` slices of `height` rows of `width` bytes.
 #[derive(Debug, Clone)]
@@ -50,11 +50,13 @@ impl Copy {
         })
     }
 
-    /// Whether both sides are there, all rows of them.
-    pub(super) fn check(&self, memory: &Memory) -> Result<(), MemoryFault> {
-        self.rows().try_for_each(|(to, from)| {
-            locate(memory, to, self.width)?;
-            locate(memory, from, self.width).map(|_| ())
+    /// Whether both sides are there and may be used, all rows of them.
+    pub(super) fn is_possible(&self, memory: &Memory) -> bool {
+        self.rows().all(|(to, from)| {
+            locate(memory, to, self.width).is_ok()
+                && locate(memory, from, self.width).is_ok()
+                && permitted(memory, to, self.width, true)
+                && permitted(memory, from, self.width, false)
         })
     }
 }
@@ -86,6 +88,27 @@ pub(super) enum Place {
     Machine,
     /// Any other memory of the host's.
     Host,
+}
+
+/// Whether a range is free of mapped memory that no device may use so. Plain memory is open to all copies.
+pub(super) fn permitted(memory: &Memory, address: u64, len: u64, write: bool) -> bool {
+    let end = address.saturating_add(len);
+    let mut at = address;
+    while at < end {
+        let Some(region) = memory.region(at) else {
+            return true;
+        };
+        let rights = if write {
+            region.access.write
+        } else {
+            region.access.read
+        };
+        if region.kind == RegionKind::Mapping && rights == 0 {
+            return false;
+        }
+        at = region.start + region.len;
+    }
+    true
 }
 
 /// Whose memory a range is. What is neither on the device nor where a host pointer can be is a fault.

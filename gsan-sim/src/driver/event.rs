@@ -86,6 +86,8 @@ driver_api! {
     }
     fn cuEventDestroy_v2(s, event: Handle) {
         let driver = s.driver()?;
-        driver.events.remove(&event).map(|_| ()).ok_or(Code::INVALID_HANDLE)
+        let gone = driver.events.remove(&event).ok_or(Code::INVALID_HANDLE)?;
+        // Gone it is, also in a context that has failed.
+        driver.health(gone.context)
     }
 }

@@ -50,8 +50,11 @@ impl Driver {
         threads: u32,
         dynamic: u32,
     ) -> Answer<u32> {
-        if threads == 0 || threads > 1024 {
+        if threads == 0 {
             return Err(Code::INVALID_VALUE);
+        }
+        if threads > 1024 {
+            return Ok(0);
         }
         let id = self.function(function)?.id;
         if dynamic > self.max_dynamic(function)? {

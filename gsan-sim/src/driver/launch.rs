@@ -90,14 +90,11 @@ fn check(driver: &Driver, function: Handle, shape: &Shape) -> Answer {
         return Err(Code::INVALID_VALUE);
     }
     let info = driver.info(function)?;
-    if info
+    let other_block = info
         .required_block
-        .is_some_and(|required| required != shape.block)
-    {
+        .is_some_and(|required| required != shape.block);
+    if other_block || threads > info.max_threads {
         return Err(Code::INVALID_VALUE);
-    }
-    if threads > info.max_threads {
-        return Err(Code::LAUNCH_OUT_OF_RESOURCES);
     }
     let held = driver.blocks_per_sm(function, threads, shape.dynamic)?;
     if held == 0 {
@@ -121,10 +118,7 @@ fn check(driver: &Driver, function: Handle, shape: &Shape) -> Answer {
         .iter()
         .zip(&shape.cluster)
         .all(|(grid, n)| *n > 0 && grid % n == 0);
-    if !divides {
-        return Err(Code::INVALID_VALUE);
-    }
-    if cluster.is_none_or(|cluster| cluster > most) {
+    if !divides || cluster.is_none_or(|cluster| cluster > most) {
         return Err(Code::INVALID_CLUSTER_SIZE);
     }
     Ok(())

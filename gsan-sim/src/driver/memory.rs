@@ -191,6 +191,10 @@ fn pinned(session: &mut Session, pointer: &Out<u64>, len: usize, flags: u32) -> 
         return Err(Code::INVALID_VALUE);
     }
     let (driver, context) = session.healthy()?;
+    if len == 0 {
+        // Unlike device memory: success, and nothing.
+        return pointer.set(0);
+    }
     pointer.set(driver.allocate_host(context, len, AllocationKind::Pinned(flags))?)
 }
 

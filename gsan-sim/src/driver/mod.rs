@@ -80,7 +80,11 @@ pub fn diagnosis() -> Option<Diagnosis> {
 
 /// Instructions of threads that the machine has run since it was started or [`reset`].
 pub fn thread_steps() -> u64 {
-    Session::lock().state().driver.as_ref().map_or(0, |driver| driver.machine.thread_steps())
+    Session::lock()
+        .state()
+        .driver
+        .as_ref()
+        .map_or(0, |driver| driver.machine.thread_steps())
 }
 
 /// [`Config::default`] with what the environment says: `GSAN_SIM_SEED`, `GSAN_SIM_DEVICES`, `GSAN_SIM_SMS`,

@@ -121,6 +121,12 @@ pub(super) fn load(session: &mut Session, image: &Text, options: &JitOptions) ->
 pub(super) fn load_ptx(session: &mut Session, text: &str, options: &JitOptions) -> Answer<Handle> {
     let (driver, context) = session.healthy()?;
     let device = driver.context(context)?.device;
+    if let Some(version) = too_new(text) {
+        options.error(&format!(
+            "PTX version {version} is newer than the simulated driver (9.x)"
+        ));
+        return Err(Code::UNSUPPORTED_PTX_VERSION);
+    }
     match driver.machine.load_module(device, text) {
         Ok(id) => {
             let handle = driver.new_handle();
@@ -138,6 +144,17 @@ pub(super) fn load_ptx(session: &mut Session, text: &str, options: &JitOptions) 
             Err(Code::INVALID_PTX)
         }
     }
+}
+
+/// The number after `.version`, if it is one that no driver of CUDA 13 takes.
+fn too_new(text: &str) -> Option<&str> {
+    let directive = text
+        .lines()
+        .map(str::trim_start)
+        .find_map(|line| line.strip_prefix(".version"))?;
+    let version = directive.split_whitespace().next()?;
+    let major: u32 = version.split('.').next()?.parse().ok()?;
+    (major > 9).then_some(version)
 }
 
 impl Driver {

@@ -59,6 +59,8 @@ pub(super) enum Work {
 struct Op {
     context: Handle,
     work: Work,
+    /// The higher, the longer it is likely to stay behind others once it is ready.
+    laziness: u32,
     /// Operations before it that are not done.
     waits_for: usize,
     /// Operations that wait for it.
@@ -90,6 +92,11 @@ impl Queue {
         !self.pending.contains_key(&context)
     }
 
+    fn laziness(&self, place: usize) -> u32 {
+        let op = self.ready.get(place).and_then(|id| self.ops.get(id));
+        op.map_or(0, |op| op.laziness)
+    }
+
     fn context_of(&self, op: OpId) -> Option<Handle> {
         self.ops.get(&op).map(|op| op.context)
     }
@@ -98,6 +105,7 @@ impl Queue {
         &mut self,
         context: Handle,
         work: Work,
+        laziness: u32,
         after: impl IntoIterator<Item = OpId>,
     ) -> OpId {
         self.last += 1;
@@ -115,6 +123,7 @@ impl Queue {
             Op {
                 context,
                 work,
+                laziness,
                 waits_for,
                 dependents: Vec::new(),
             },
@@ -260,7 +269,8 @@ impl Driver {
                 before.extend(context.legacy_last);
             }
         }
-        let op = self.queue.submit(context, work, before);
+        let laziness = self.rng.next_u32() % 5;
+        let op = self.queue.submit(context, work, laziness, before);
         match stream {
             Some(stream) => {
                 if let Some(stream) = self.streams.get_mut(&stream) {
@@ -307,18 +317,41 @@ impl Driver {
     }
 
     fn step(&mut self, most: u64) -> Step {
-        let start_one = match (self.queue.ready.is_empty(), self.queue.grids.is_empty()) {
-            (true, true) if self.queue.host_functions > 0 => return Step::Elsewhere,
-            (true, true) => return Step::Nothing,
-            (true, false) => false,
-            (false, true) => true,
-            (false, false) => self.rng.next_u32() & 1 == 0,
-        };
-        if start_one {
-            self.start_one(most)
-        } else {
-            self.run_slice(most)
+        match (self.pick(), self.queue.grids.is_empty()) {
+            (Some(place), _) => self.start_one(place, most),
+            (None, false) => self.run_slice(most),
+            (None, true) if self.queue.host_functions > 0 => Step::Elsewhere,
+            (None, true) => Step::Nothing,
         }
+    }
+
+    /// The place in `ready` of the operation to start now; none if kernels shall run on.
+    ///
+    /// A lazy operation is passed over often, so that over many seeds it falls early, late and in the middle of what other
+    /// streams do. Something is always picked while no kernel runs.
+    fn pick(&mut self) -> Option<usize> {
+        let kernels_run = !self.queue.grids.is_empty();
+        let ready = self.queue.ready.len();
+        if ready == 0 || kernels_run && self.rng.next_u32() & 1 == 0 {
+            return None;
+        }
+        let tries = if ready == 1 && !kernels_run {
+            1
+        } else {
+            4 * ready
+        };
+        let mut place = 0;
+        for _ in 0..tries {
+            place = self.rng.next_u32() as usize % ready;
+            let laziness = self.queue.laziness(place);
+            if self.rng.next_u32().is_multiple_of(1 << laziness) {
+                return Some(place);
+            }
+            if kernels_run {
+                return None;
+            }
+        }
+        Some(place)
     }
 
     fn run_slice(&mut self, most: u64) -> Step {
@@ -350,10 +383,9 @@ impl Driver {
         Step::Ran(self.machine.steps().saturating_sub(before).max(1))
     }
 
-    /// Takes one of the operations that are ready.
-    fn start_one(&mut self, most: u64) -> Step {
-        let pick = self.rng.next_u32() as usize % self.queue.ready.len();
-        let id = self.queue.ready.swap_remove(pick);
+    /// Starts one of the operations that are ready.
+    fn start_one(&mut self, place: usize, most: u64) -> Step {
+        let id = self.queue.ready.swap_remove(place);
         let Some(op) = self.queue.ops.get_mut(&id) else {
             return Step::Ran(1);
         };

@@ -7,7 +7,7 @@
 
 use super::api::{In, Session, bytes, driver_api};
 use super::codes::{Answer, Code};
-use super::copy::{Copy, Fill, Place, Side, WaitValue, locate};
+use super::copy::{Copy, Fill, Place, Side, WaitValue, locate, permitted};
 use super::queue::{OpId, Work};
 use super::state::Handle;
 use crate::machine::RegionKind;
@@ -43,7 +43,9 @@ fn transfer(session: &mut Session, copy: Copy, expect: (Expect, Expect), mode: M
         return Ok(());
     }
     let memory = driver.machine.memory();
-    copy.check(memory).map_err(|_| Code::INVALID_VALUE)?;
+    if !copy.is_possible(memory) {
+        return Err(Code::INVALID_VALUE);
+    }
     let to = locate(memory, copy.to.address, 1).map_err(|_| Code::INVALID_VALUE)?;
     let from = locate(memory, copy.from.address, 1).map_err(|_| Code::INVALID_VALUE)?;
     for (expected, found) in [(expect.0, to), (expect.1, from)] {
@@ -112,7 +114,9 @@ fn memset(session: &mut Session, fill: Fill, mode: Mode) -> Answer {
     let memory = driver.machine.memory();
     for y in 0..fill.height {
         let row = fill.to.wrapping_add(fill.pitch.wrapping_mul(y));
-        memory.check(row, len).map_err(|_| Code::INVALID_VALUE)?;
+        if memory.check(row, len).is_err() || !permitted(memory, row, len, true) {
+            return Err(Code::INVALID_VALUE);
+        }
     }
     let on_host = memory
         .region(fill.to)

@@ -114,6 +114,22 @@ impl Driver {
         }
     }
 
+    /// Whether a range lies in one reservation and nothing is mapped there.
+    fn is_reserved_and_empty(&self, address: u64, len: usize) -> bool {
+        let Some((start, reserved)) = self.machine.memory().reservation(address) else {
+            return false;
+        };
+        let end = address
+            .checked_add(len as u64)
+            .filter(|end| end - start <= reserved);
+        // A mapping does not start before a reservation, so the last one before the end says it all.
+        len > 0
+            && end.is_some_and(|end| {
+                let last = self.virtual_memory.mappings.range(start..end).next_back();
+                last.is_none_or(|(&at, mapping)| at + mapping.len <= address)
+            })
+    }
+
     /// The mappings that tile a range exactly.
     fn tiles(&self, address: u64, len: usize) -> Answer<Vec<(u64, u64)>> {
         let end = address.checked_add(len as u64).ok_or(Code::INVALID_VALUE)?;
@@ -285,9 +301,10 @@ driver_api! {
             return Err(Code::INVALID_VALUE);
         }
         let (backing, device) = (physical.backing.clone(), physical.device);
+        let beyond = (offset as u64).checked_add(len as u64).is_none_or(|end| end > physical.len);
         match driver.machine.memory_mut().map(device, address, &backing, offset as u64, len as u64) {
             Ok(()) => {}
-            Err(MapError::Overlap) => return Err(Code::ALREADY_MAPPED),
+            Err(MapError::Range) if beyond => return Err(Code::NOT_SUPPORTED),
             Err(_) => return Err(Code::INVALID_VALUE),
         }
         driver.physical(handle)?.mappings += 1;
@@ -296,6 +313,9 @@ driver_api! {
     }
     fn cuMemUnmap(s, address: u64, len: usize) {
         let driver = s.driver()?;
+        if driver.is_reserved_and_empty(address, len) {
+            return Ok(());
+        }
         let tiles = driver.tiles(address, len)?;
         driver.machine.memory_mut().unmap(address, len as u64).map_err(|_| Code::INVALID_VALUE)?;
         for (start, _) in tiles {
