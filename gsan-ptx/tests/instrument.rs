@@ -214,6 +214,28 @@ fn the_size_of_dynamic_shared_memory_is_put_right() {
 }
 
 #[test]
+fn what_orders_blocks_without_a_hook_is_listed() {
+    for text in [
+        "barrier.cluster.arrive.release;",
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];",
+    ] {
+        let result = run(&kernel(text));
+        assert!(
+            result.unsupported[0].partly && result.unsupported[0].why.contains("cluster"),
+            "{text}"
+        );
+    }
+    for text in [
+        "bar.sync 0;",
+        "mbarrier.arrive.shared::cta.b64 %rd1, [%r1];",
+    ] {
+        assert!(run(&kernel(text)).unsupported.is_empty(), "{text}");
+    }
+    let nested = run(&kernel("call.uni (%r1), cudaLaunchDeviceV2, (%rd1, %rd2);"));
+    assert!(nested.unsupported[0].why.contains("launched by kernels"));
+}
+
+#[test]
 fn a_hook_does_not_part_a_pragma_from_its_load() {
     let text =
         body(".pragma \"used_bytes_mask 0xfff\";\nld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd1];");

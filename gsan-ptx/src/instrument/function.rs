@@ -132,13 +132,21 @@ impl<'m, 'e> Walker<'m, 'e> {
         let stats = &mut self.out.stats;
         match classify(instruction) {
             Effect::None => self.other(instruction),
-            Effect::Barrier => stats.barriers += 1,
-            Effect::Private(space) => match space {
-                Space::Local => stats.local += 1,
-                Space::Param => stats.param += 1,
-                Space::Const => stats.constant += 1,
-                _ => stats.shared += 1,
-            },
+            Effect::Barrier => {
+                stats.barriers += 1;
+                self.cluster(instruction);
+            }
+            Effect::Private(space) => {
+                match space {
+                    Space::Local => stats.local += 1,
+                    Space::Param => stats.param += 1,
+                    Space::Const => stats.constant += 1,
+                    _ => stats.shared += 1,
+                }
+                if instruction.opcode == "mbarrier" {
+                    self.cluster(instruction);
+                }
+            }
             Effect::Fence(order, scope) => {
                 stats.fences += 1;
                 let from = self.emit.mark();
@@ -151,6 +159,14 @@ impl<'m, 'e> Walker<'m, 'e> {
                 self.list(instruction.span.clone(), why, false);
             }
             Effect::Access(op) => self.access(instruction, &op),
+        }
+    }
+
+    /// Synchronisation between the blocks of a cluster, which has no hook: the report must say that order may be missing.
+    fn cluster(&mut self, instruction: &Instruction<'m>) {
+        if instruction.has("cluster") || instruction.has("shared::cluster") {
+            let why = "synchronisation inside a cluster is not followed: findings between blocks of one cluster may be wrong";
+            self.list(instruction.span.clone(), why, true);
         }
     }
 
@@ -257,6 +273,14 @@ impl<'m, 'e> Walker<'m, 'e> {
             let entry = self.entries.checked_sub(1).filter(|_| self.entry);
             if let Some(entry) = entry.and_then(|n| self.out.entries.get_mut(n)) {
                 entry.changes_registers = true;
+            }
+            return;
+        }
+        if instruction.opcode == "call" {
+            let launches = |o: &Operand<'_>| matches!(o, Operand::Name(n) if n.contains("cudaLaunchDevice") || n.contains("cudaCDP2LaunchDevice"));
+            if instruction.operands.iter().any(launches) {
+                let why = "kernels that are launched by kernels get no launch record from the host: they can't run under gsan";
+                self.list(instruction.span.clone(), why, false);
             }
             return;
         }
