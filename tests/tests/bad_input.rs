@@ -241,30 +241,42 @@ fn address_zero() {
     failed_after_a_race(run, "fault", &["null_after_race", "0x0"]);
 }
 
+/// Line and address of the user's store, not of anything that was inserted; both where the address still lies among
+/// the memory that gsan reserves (4 GiB on) and where it does not (100 TiB on).
 #[test]
-fn far_off_the_buffer() {
-    let run = endings("off_the_end").args([
-        "--arg",
-        "buf:u32[32]",
-        "--arg",
-        "u64=16384",
-        "--format",
-        "json",
-    ]);
-    let done = run.finish().expect(exit::RUN);
-    let report = done.json();
-    assert_eq!(report["outcome"], "fault", "{done}");
-    // The line of the user's store, not of anything that was inserted.
+fn off_the_buffer() {
     let text = fs::read_to_string(kernels().join("ptx/endings.ptx")).unwrap();
     let kernel = text.find("off_the_end").unwrap();
     let line = text[..kernel + text[kernel..].find("st.global").unwrap()]
         .lines()
         .count();
-    let message = report["message"].as_str().unwrap_or_default();
-    assert!(
-        message.contains("off_the_end") && message.contains(&line.to_string()),
-        "line {line}:\n{done}"
-    );
+    for gigabytes in ["u64=4", "u64=102400"] {
+        let run = endings("off_the_end").args([
+            "--arg",
+            "buf:u32[32]",
+            "--arg",
+            gigabytes,
+            "--format",
+            "json",
+        ]);
+        let done = run.finish().expect(exit::RUN);
+        let report = done.json();
+        assert_eq!(report["outcome"], "fault", "{done}");
+        let message = report["message"].as_str().unwrap_or_default();
+        assert!(message.contains("off_the_end"), "{done}");
+        assert!(
+            message.contains(&format!("PTX line {line},")),
+            "line {line}:\n{done}"
+        );
+    }
+}
+
+#[test]
+fn a_cooperative_grid_that_does_not_fit_is_refused_before_it_hangs() {
+    let text = moved("grid_sync_fixed").replace("grid = [4]", "grid = [100000]");
+    Gsan::run(&scratch("cooperative.toml", text))
+        .finish()
+        .refused(&["normalise_fixed", "100000", "at most"]);
 }
 
 #[test]

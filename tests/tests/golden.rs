@@ -45,7 +45,9 @@ fn blank_numbers(line: &str) -> String {
 /// One schedule of a scenario whose findings do not depend on the schedule.
 fn check(name: &str) {
     if std::env::var_os("GSAN_TEST_TREE").is_some() {
-        println!("not compared: another compiler made the PTX, and its columns and counts may differ");
+        println!(
+            "not compared: another compiler made the PTX, and its columns and counts may differ"
+        );
         return;
     }
     let done = Gsan::run(&scenario::path(name))

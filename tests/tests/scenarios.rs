@@ -33,7 +33,6 @@ scenarios! {
     dropped_ordering_fixed,
     dropped_ordering_racy,
     ending_budget,
-    ending_cooperative_too_large,
     ending_deadlock,
     ending_null,
     ending_off_the_end,
