@@ -39,7 +39,7 @@ fn the_device_says_what_it_is() {
         device.total_memory().unwrap() as u64,
         gsan_sim::Config::default().memory_bytes
     );
-    assert_eq!(i32::from(cust::CudaApiVersion::get().unwrap().major()), 13);
+    assert_eq!(cust::CudaApiVersion::get().unwrap().major(), 13);
     let mut value = 0;
     // SAFETY: the result is a local.
     unsafe {
@@ -223,19 +223,15 @@ extern "C" fn note(data: *mut c_void) {
 fn later(list: &Arc<Mutex<Vec<u32>>>, stream: CUstream, what: u32) {
     let data = Box::into_raw(Box::new((list.clone(), what)));
     // SAFETY: `note` takes the box back.
-    assert_eq!(
-        code(unsafe { cuLaunchHostFunc(stream, Some(note), data.cast()) }),
-        0
-    );
+    let queued = unsafe { cuLaunchHostFunc(stream, Some(note), data.cast()) };
+    assert_eq!(code(queued), 0);
 }
 
 fn raw_stream(flags: u32) -> CUstream {
     let mut stream = null_mut();
     // SAFETY: the result is a local.
-    assert_eq!(
-        code(unsafe { cuStreamCreateWithPriority(&mut stream, flags, -9) }),
-        0
-    );
+    let created = unsafe { cuStreamCreateWithPriority(&mut stream, flags, -9) };
+    assert_eq!(code(created), 0);
     stream
 }
 
@@ -351,7 +347,9 @@ fn host_functions_may_not_call_the_driver_and_may_panic() {
     // SAFETY: no pointers.
     stream
         .add_callback(Box::new(move || {
-            *inner.lock().unwrap() = code(unsafe { cuCtxSynchronize() })
+            // SAFETY: no pointers.
+            let answer = unsafe { cuCtxSynchronize() };
+            *inner.lock().unwrap() = code(answer);
         }))
         .unwrap();
     stream

@@ -25,10 +25,8 @@ fn module() -> Module {
 fn raw_stream() -> CUstream {
     let mut stream = null_mut();
     // SAFETY: the result is a local.
-    assert_eq!(
-        code(unsafe { cuStreamCreateWithPriority(&mut stream, 1, 0) }),
-        0
-    );
+    let created = unsafe { cuStreamCreateWithPriority(&mut stream, 1, 0) };
+    assert_eq!(code(created), 0);
     stream
 }
 
@@ -103,9 +101,9 @@ fn parameters_may_come_in_one_buffer() {
     let buffer = [word.as_device_ptr().as_raw()];
     let size = 8usize;
     let mut extra = [
-        1 as *mut c_void,
+        std::ptr::without_provenance_mut(1),
         buffer.as_ptr() as *mut c_void,
-        2 as *mut c_void,
+        std::ptr::without_provenance_mut(2),
         (&raw const size) as *mut c_void,
         null_mut(),
     ];
@@ -669,10 +667,8 @@ fn the_same_seed_is_the_same_run() {
             );
             let to = (pinned.as_ptr() as u64 + 4 * index) as *mut c_void;
             // SAFETY: the buffer outlives the wait.
-            assert_eq!(
-                code(unsafe { cuMemcpyDtoHAsync_v2(to, word.as_device_ptr().as_raw(), 4, b) }),
-                0
-            );
+            let copied = unsafe { cuMemcpyDtoHAsync_v2(to, word.as_device_ptr().as_raw(), 4, b) };
+            assert_eq!(code(copied), 0);
         }
         assert_eq!(synchronize(), 0);
         pinned.to_vec()

@@ -341,7 +341,7 @@ fn mapped_memory_reserves_maps_exports_and_goes() {
             )),
             0
         );
-        let not_exported = 0usize as *mut std::ffi::c_void;
+        let not_exported = null_mut();
         assert_eq!(
             code(cuMemImportFromShareableHandle(
                 &mut second,
