@@ -676,3 +676,46 @@ fn the_same_seed_is_the_same_run() {
     assert_eq!(run(5), run(5));
     assert_ne!(run(5), run(6));
 }
+
+#[test]
+fn many_launches_cost_little_each() {
+    const LAUNCHES: u32 = 20_000;
+    let _sim = Simulated::new();
+    let module = module();
+    let count = module.get_function("count").unwrap();
+    let word = DeviceBuffer::from_slice(&[0u32]).unwrap();
+    let at = word.as_device_ptr().as_raw();
+    let streams = [raw_stream(), raw_stream()];
+    let before = std::time::Instant::now();
+    for index in 0..LAUNCHES {
+        let stream = streams[index as usize % 2];
+        assert_eq!(start(&count, (1, 1), 0, stream, at), 0);
+    }
+    assert_eq!(synchronize(), 0);
+    assert_eq!(word.as_host_vec().unwrap(), [LAUNCHES]);
+    // Far above what it takes (a tenth of a second); what grew with the square would take minutes.
+    assert!(before.elapsed().as_secs() < 20, "{:?}", before.elapsed());
+}
+
+#[test]
+fn threads_share_the_driver() {
+    let sim = Simulated::new();
+    let context = sim.context.as_ref().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8u32 {
+            scope.spawn(move || {
+                cust::context::CurrentContext::set_current(context).unwrap();
+                let module = module();
+                let count = module.get_function("count").unwrap();
+                // Each thread's own default stream.
+                let stream = 2usize as CUstream;
+                for round in 1..=20 {
+                    let word = DeviceBuffer::from_slice(&[thread]).unwrap();
+                    let at = word.as_device_ptr().as_raw();
+                    assert_eq!(start(&count, (round, 16), 0, stream, at), 0);
+                    assert_eq!(word.as_host_vec().unwrap(), [thread + round * 16]);
+                }
+            });
+        }
+    });
+}
