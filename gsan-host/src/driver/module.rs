@@ -57,7 +57,7 @@ impl Module {
                 values.as_mut_ptr(),
             )
         } as u32;
-        if code != 0 {
+        if is_refusal(code) {
             let end = log.iter().position(|&b| b == 0).unwrap_or(log.len());
             let mut log = String::from_utf8_lossy(&log[..end]).trim_end().to_string();
             if let Some(diagnosis) = cuda_lazy::diagnosis().filter(|_| log.is_empty()) {
@@ -111,6 +111,12 @@ impl Module {
         check_code("cuModuleGetGlobal", code)?;
         Ok(Some((address, bytes as u64)))
     }
+}
+
+/// The codes that are about the text, not about the device: invalid image, no binary for the device, invalid PTX,
+/// compiler missing, unsupported version, compilation disabled, invalid source, unresolved symbols.
+fn is_refusal(code: u32) -> bool {
+    matches!(code, 200 | 209 | 218 | 221..=223 | 300 | 302 | 303)
 }
 
 impl Drop for Module {
