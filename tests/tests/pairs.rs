@@ -104,7 +104,10 @@ fn each_expected_line_touches_memory_in_the_source() {
         let source = repository().join("tests/kernels").join(folder);
         let source = match folder {
             "cuda" => source.join(format!("{}.cu", stem(&module))),
-            _ => source.join(stem(&module)).join("src/lib.rs"),
+            // `NAME_plain` is another build of NAME.
+            _ => source
+                .join(stem(&module).replace("_plain", ""))
+                .join("src/lib.rs"),
         };
         let text =
             fs::read_to_string(&source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
@@ -114,7 +117,9 @@ fn each_expected_line_touches_memory_in_the_source() {
                 continue;
             };
             let there = text.lines().nth(line as usize - 1).unwrap_or_default();
-            let touches = there.contains('*') || there.contains('[') || there.contains("asm!");
+            let touches = ["*", "[", "asm!", "load(", "store("]
+                .iter()
+                .any(|t| there.contains(t));
             assert!(
                 touches,
                 "{name} expects a race at {}:{line}: `{there}`",
@@ -176,4 +181,24 @@ fn there_are_enough_pairs_and_each_kind_of_synchronisation_has_one() {
     ] {
         assert!(names.contains(&format!("{needed}_fixed")), "{needed}");
     }
+}
+
+#[test]
+fn the_wrappers_for_linking_by_hand_cost_nothing_when_they_are_off() {
+    let read = |name: &str| fs::read_to_string(kernels().join("rust/ptx").join(name)).unwrap();
+    let plain = read("linked_sum_plain.ptx");
+    for word in ["__gsan", "call", ".shared", "bar."] {
+        assert!(!plain.contains(word), "`{word}` in the plain build");
+    }
+    let count = |word: &str| plain.matches(word).count();
+    // One per kernel, with the ordering that rustc's own atomics lose.
+    assert_eq!(
+        (
+            count("atom."),
+            count("atom.add.acq_rel.gpu"),
+            count("atom.add.relaxed.gpu")
+        ),
+        (2, 1, 1)
+    );
+    assert!(read("linked_sum.ptx").contains("__gsan_module"));
 }

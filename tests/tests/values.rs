@@ -7,11 +7,17 @@ use std::collections::BTreeSet;
 #[test]
 fn plain_runs_of_the_repaired_scenarios_give_the_expected_values() {
     for (name, path) in scenario::all() {
-        if name.ends_with("_fixed") {
-            Gsan::run(&path)
-                .args(["--no-instrument", "--schedules", "2"])
-                .finish()
-                .expect(exit::CLEAN);
+        if !name.ends_with("_fixed") {
+            continue;
+        }
+        let plain = Gsan::run(&path)
+            .args(["--no-instrument", "--schedules", "2"])
+            .finish();
+        if name.starts_with("linked_") && !name.contains("_plain") {
+            // The detector is a part of these modules; `linked_…_plain` are the same kernels without it.
+            plain.refused(&["linked"]);
+        } else {
+            plain.expect(exit::CLEAN);
         }
     }
 }

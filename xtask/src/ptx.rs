@@ -3,7 +3,7 @@
 //! Checked-in PTX lets everyone build and test with stable Rust alone. It must be what the sources say: with the
 //! compiler that is recorded beside it, a rebuild has to give the same bytes.
 
-use crate::process::{self, Context, Failure, Result, files_in, root, target_dir};
+use crate::process::{self, Context, Failure, Result, root, target_dir};
 use crate::toolchain::DeviceToolchain;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,8 @@ struct Unit {
     workspace: PathBuf,
     /// Its package.
     package: String,
+    /// Without its default features: kernels that link the detector in by hand have a build without it.
+    plain: bool,
     /// The file, from the root.
     output: PathBuf,
 }
@@ -36,6 +38,7 @@ fn units() -> Result<Vec<Unit>> {
         units.push(Unit {
             name: "runtime".to_string(),
             package: package_name(&runtime.join("Cargo.toml"))?,
+            plain: false,
             workspace: runtime,
             output: "gsan-device/ptx/runtime.ptx".into(),
         });
@@ -56,11 +59,23 @@ fn units() -> Result<Vec<Unit>> {
         if !manifest.is_file() || name == "support" {
             continue;
         }
+        let ptx = Path::new("tests/kernels/rust/ptx");
+        let package = package_name(&manifest)?;
+        if process::read(&manifest)?.contains("\nsanitize = ") {
+            units.push(Unit {
+                name: format!("{name}_plain"),
+                workspace: kernels.clone(),
+                package: package.clone(),
+                plain: true,
+                output: ptx.join(format!("{name}_plain.ptx")),
+            });
+        }
         units.push(Unit {
             name: name.to_string(),
             workspace: kernels.clone(),
-            package: package_name(&manifest)?,
-            output: Path::new("tests/kernels/rust/ptx").join(format!("{name}.ptx")),
+            package,
+            plain: false,
+            output: ptx.join(format!("{name}.ptx")),
         });
     }
     Ok(units)
@@ -191,24 +206,19 @@ fn compile(toolchain: &DeviceToolchain, unit: &Unit, locked: bool) -> Result<Str
     if locked {
         cargo.arg("--locked");
     }
+    if unit.plain {
+        cargo.arg("--no-default-features");
+    }
+    // A file of its own per unit: where nothing has changed, cargo runs no compiler and the last one's is right.
+    let file = target.join("ptx").join(format!("{}.s", unit.name));
+    fs::create_dir_all(target.join("ptx")).about(target.display())?;
     eprintln!("    compiling {}", unit.name);
     // Captured: rustc warns for each crate that the target feature is unstable.
-    process::capture(cargo.args(["--", "--emit=asm"]))?;
-    let stem = format!("{}-", unit.package.replace('-', "_"));
-    let newest = files_in(&target.join(TARGET).join("release/deps"), "s")
-        .into_iter()
-        .filter(|p| {
-            p.file_name()
-                .and_then(|n| n.to_str())
-                .is_some_and(|n| n.starts_with(&stem))
-        })
-        .max_by_key(|p| fs::metadata(p).and_then(|m| m.modified()).ok());
-    let file = newest.ok_or_else(|| {
-        Failure::new(format!(
-            "rustc left no {stem}*.s under {}",
-            target.display()
-        ))
-    })?;
+    process::capture(
+        cargo
+            .arg("--")
+            .arg(format!("--emit=asm={}", file.display())),
+    )?;
     let text = without_crate_hashes(&process::read(&file)?);
     if let Some(line) = text
         .lines()
