@@ -90,3 +90,31 @@ impl Edits {
         out
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn insertions_at_one_place_keep_the_order_in_which_they_were_made() {
+        let mut edits = Edits::new();
+        let reserved = edits.reserve(1);
+        edits.insert(3, "c");
+        edits.insert(1, "a");
+        edits.insert(1, "b");
+        edits.insert(0, "0");
+        let from = edits.pieces.len();
+        edits.pieces.push('R');
+        edits.fill(reserved, from);
+        edits.replace(2..3, "xyz");
+        assert_eq!(edits.apply("ABCD", "tail\n"), "0ARabBxyzcD\ntail\n");
+    }
+
+    #[test]
+    fn without_edits_nothing_changes() {
+        assert_eq!(Edits::new().apply("é\n", ""), "é\n");
+        assert_eq!(Edits::new().apply("", ""), "");
+        // A comment on the last line must not swallow what is appended.
+        assert_eq!(Edits::new().apply("ret; // end", "x"), "ret; // end\nx");
+    }
+}
