@@ -318,3 +318,211 @@ fn the_demo_lists_its_pairs() {
     );
     refused(&["demo", "--only", "nothing"], "flag_handoff");
 }
+
+/// The flag handoff of the test kernels, on the simulator.
+fn handoff(kernel: &str, more: &[&str]) -> Done {
+    let args = [
+        "--arg",
+        "buf:u32[32]",
+        "--arg",
+        "buf:u32[1]",
+        "--arg",
+        "buf:u32[1]",
+        "--device",
+        "sim",
+    ];
+    let mut call = vec![
+        "run", PTX, "--kernel", kernel, "--grid", "2", "--block", "32",
+    ];
+    call.extend(args);
+    call.extend(more);
+    finish(&call)
+}
+
+#[test]
+fn a_race_is_exit_code_1_and_its_repaired_twin_0() {
+    let got = handoff("handoff_racy", &[]);
+    assert_eq!(got.code, 1, "{}", got.err);
+    for part in [
+        "error[RAW]",
+        "src/lib.rs:",
+        "^",
+        "`arg0`+0",
+        "by thread (0,0,0) of block (1,0,0)",
+        "earlier access",
+    ] {
+        assert!(got.out.contains(part), "{part}: {}", got.out);
+    }
+    let got = handoff("handoff_fixed", &["--schedules", "4"]);
+    assert_eq!(got.code, 0, "{}", got.out);
+    assert!(got.out.contains("no race found"), "{}", got.out);
+}
+
+#[test]
+fn one_seed_is_one_run_and_schedules_add_up() {
+    let json = |more: &[&str]| {
+        let more: Vec<_> = ["--format", "json"].iter().chain(more).copied().collect();
+        let got = handoff("handoff_racy", &more);
+        serde_json::from_str::<serde_json::Value>(&got.out)
+            .unwrap_or_else(|e| panic!("{e}: {}{}", got.out, got.err))
+    };
+    let first = json(&["--seed", "3"]);
+    assert_eq!(first, json(&["--seed", "3"]));
+    assert_eq!(
+        (&first["seed"], &first["schedules"]),
+        (&serde_json::json!(3), &serde_json::json!(1))
+    );
+    let both = json(&["--seed", "3", "--schedules", "2"]);
+    assert_eq!(both["schedules"], 2);
+    let checked = |v: &serde_json::Value| v["stats"]["checked_accesses"].as_u64().unwrap();
+    assert_eq!(
+        checked(&both),
+        checked(&first) + checked(&json(&["--seed", "4"]))
+    );
+}
+
+#[test]
+fn printing_and_formats_do_not_mix_up_the_streams() {
+    let got = handoff("handoff_fixed", &["--print", "2", "--print", "arg0:3"]);
+    assert!(
+        got.out.contains("\narg2 = [528]\narg0 = [1, 2, 3]\n"),
+        "{}",
+        got.out
+    );
+    let got = handoff("handoff_fixed", &["--print", "2", "--format", "json"]);
+    let value: serde_json::Value = serde_json::from_str(&got.out).unwrap();
+    assert_eq!(value["printed"][0]["values"], serde_json::json!(["528"]));
+    assert!(got.err.contains("arg2 = [528]"), "{}", got.err);
+    let out = scratch("handoff.sarif", "");
+    let path = out.to_str().unwrap();
+    let got = handoff(
+        "handoff_fixed",
+        &["--print", "2", "--format", "sarif", "--out", path],
+    );
+    assert_eq!(got.out, "arg2 = [528]\n");
+    let sarif: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(out).unwrap()).unwrap();
+    assert_eq!(sarif["version"], "2.1.0");
+}
+
+#[test]
+fn an_uninstrumented_run_finds_nothing_and_gives_the_same_values() {
+    let got = handoff("handoff_racy", &["--no-instrument", "--print", "2"]);
+    assert_eq!(got.code, 0, "{}", got.out);
+    assert!(got.out.contains("arg2 = [528]"), "{}", got.out);
+}
+
+const SPIN: &str = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry spin(.param .u64 p) {\n.reg .b64 %a;\n\
+    .reg .b32 %r;\n.reg .pred %q;\nld.param.u64 %a, [p];\nL:\nld.volatile.global.u32 %r, [%a];\nsetp.eq.u32 %q, %r, 0;\n\
+    @%q bra L;\nret;\n}\n";
+
+#[test]
+fn what_never_ends_is_reported_within_its_limits() {
+    let ptx = scratch("spin.ptx", SPIN);
+    let call = |more: &[&str]| {
+        let mut args = vec![
+            "run",
+            ptx.to_str().unwrap(),
+            "--kernel",
+            "spin",
+            "--grid",
+            "1",
+            "--block",
+            "1",
+        ];
+        args.extend(["--arg", "buf:u32[1]", "--device", "sim", "--format", "json"]);
+        args.extend(more);
+        let got = finish(&args);
+        assert_eq!(got.code, 3, "{}", got.err);
+        assert_eq!(
+            got.err.lines().filter(|l| l.starts_with("error: ")).count(),
+            1,
+            "{}",
+            got.err
+        );
+        serde_json::from_str::<serde_json::Value>(&got.out).unwrap()
+    };
+    let steps = call(&["--budget", "10000"]);
+    assert_eq!(steps["outcome"], "budget");
+    assert!(
+        steps["message"].as_str().unwrap().contains("spin"),
+        "{steps}"
+    );
+    let time = call(&["--time-limit", "1", "--budget", "1000000000000"]);
+    assert_eq!(time["outcome"], "budget");
+    assert!(
+        time["message"].as_str().unwrap().contains("--time-limit"),
+        "{time}"
+    );
+}
+
+#[test]
+fn the_demo_shows_a_race_and_a_silent_twin_from_any_directory() {
+    let output = gsan(&[
+        "demo",
+        "--device",
+        "sim",
+        "--only",
+        "flag_handoff",
+        "--schedules",
+        "2",
+    ])
+    .current_dir("/")
+    .output();
+    let got = done(output.unwrap());
+    assert_eq!(got.code, 0, "{}{}", got.out, got.err);
+    for part in [
+        "error[RAW]",
+        "*data.add(i)",
+        "^",
+        "silent",
+        "1 of 1 pairs as expected",
+    ] {
+        assert!(got.out.contains(part), "{part}: {}", got.out);
+    }
+}
+
+#[test]
+fn expectations_decide_the_exit_code_of_a_scenario() {
+    let text = std::fs::read_to_string(repository().join("tests/scenarios/flag_handoff_racy.toml"))
+        .unwrap();
+    let ptx = repository().join(PTX);
+    let text = text.replace(
+        "../kernels/rust/ptx/flag_handoff.ptx",
+        ptx.to_str().unwrap(),
+    );
+    let run = |name: &str, text: &str| {
+        finish(&[
+            "run",
+            scratch(name, text).to_str().unwrap(),
+            "--device",
+            "sim",
+            "--schedules",
+            "2",
+        ])
+    };
+    assert_eq!(run("holds.toml", &text).code, 0);
+    let cut = text.find("[expect]").unwrap();
+    assert_eq!(run("none.toml", &text[..cut]).code, 1);
+    let got = run(
+        "differs.toml",
+        &format!("{}[expect]\nraces = []\n", &text[..cut]),
+    );
+    assert_eq!(got.code, 1);
+    assert!(
+        got.err
+            .contains("differs.toml: not expected: a RAW race of class race on `data`"),
+        "{}",
+        got.err
+    );
+    let got = run(
+        "value.toml",
+        &format!("{text}\n[[expect.value]]\nbuffer = 'sum'\nvalues = [529]\n"),
+    );
+    assert_eq!(got.code, 1);
+    assert!(
+        got.err.contains("`sum`[0] is 528, expected 529"),
+        "{}",
+        got.err
+    );
+}

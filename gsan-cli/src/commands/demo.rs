@@ -137,11 +137,8 @@ fn on_expiry() -> OnExpiry {
 }
 
 fn show_races(pair: &Pair, report: &Report) {
-    let sources = pair.sources();
     let mut text = String::new();
-    for race in &report.races {
-        text::write_race(&mut text, report, race, &sources);
-    }
+    text::write_races(&mut text, report, &pair.sources());
     output::print(&text);
 }
 
@@ -161,7 +158,7 @@ fn verdict(done: &Finished, racy: bool, schedules: u32) -> bool {
     } else {
         "repaired kernel:"
     };
-    let (style, found) = match (racy, report.races.len()) {
+    let (style, found) = match (racy, text::places(report)) {
         (true, 0) => (BAD, "nothing found".to_string()),
         (true, 1) => (GOOD, "1 race found".to_string()),
         (true, n) => (GOOD, format!("{n} races found")),

@@ -40,12 +40,19 @@ pub fn run(args: &RunArgs) -> Result<u8> {
     };
     let reporter = reporter(args, &scenario);
     let progress = progress::schedules(&scenario.name, options.schedules);
-    let on_expiry = on_expiry(reporter.clone(), options.time_limit);
+    let on_expiry = on_expiry(reporter.clone());
     let finished = prepared.run(&options, &on_expiry, &mut |n| {
         progress.set_position(u64::from(n))
     })?;
     progress.finish_and_clear();
-    reporter.emit(&finished.report, &finished.printed)?;
+    let mut printed = Vec::new();
+    for result in &finished.printed {
+        match result {
+            Ok(p) => printed.push(p.clone()),
+            Err(why) => output::warn(why),
+        }
+    }
+    reporter.emit(&finished.report, &printed)?;
     Ok(code(&scenario, &finished))
 }
 
@@ -88,15 +95,14 @@ fn reporter(args: &RunArgs, scenario: &Scenario) -> Reporter {
 }
 
 /// Reports what there is and ends the process.
-fn on_expiry(reporter: Reporter, limit: Duration) -> OnExpiry {
+fn on_expiry(reporter: Reporter) -> OnExpiry {
     Arc::new(move |mut report: Report| {
         report.outcome = Outcome::Budget;
-        report.message.get_or_insert_with(|| {
-            format!(
-                "the device did not answer for {} seconds; --time-limit SECONDS waits longer",
-                limit.as_secs()
-            )
-        });
+        let why = report
+            .message
+            .take()
+            .unwrap_or_else(|| "the device does not answer".into());
+        report.message = Some(format!("{why} (--time-limit SECONDS waits longer)"));
         if let Err(failure) = reporter.emit(&report, &[]) {
             output::error(&failure.message);
         }

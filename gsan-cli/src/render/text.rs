@@ -19,9 +19,7 @@ const BOLD: Style = Style::new().bold();
 /// The whole report.
 pub fn render(report: &Report, sources: &Sources) -> String {
     let mut out = String::new();
-    for race in &report.races {
-        write_race(&mut out, report, race, sources);
-    }
+    write_races(&mut out, report, sources);
     write_outcome(&mut out, report);
     write_unsupported(&mut out, report);
     write_stats(&mut out, &report.stats);
@@ -29,8 +27,52 @@ pub fn render(report: &Report, sources: &Sources) -> String {
     out
 }
 
-/// One finding, with an empty line after it.
-pub fn write_race(out: &mut String, report: &Report, race: &Race, sources: &Sources) {
+/// All findings, each with an empty line after it.
+pub fn write_races(out: &mut String, report: &Report, sources: &Sources) {
+    for group in groups(&report.races) {
+        write_group(out, report, &group, sources);
+    }
+}
+
+/// How many findings a reader sees: those of one place in the source count once.
+pub fn places(report: &Report) -> usize {
+    groups(&report.races).len()
+}
+
+/// Findings that a reader takes for one: the copies that a compiler made of one line when it unrolled a loop differ only in
+/// the PTX line.
+fn groups(races: &[Race]) -> Vec<Vec<&Race>> {
+    fn source(site: Option<&Site>) -> Option<Site> {
+        site.map(|s| Site {
+            ptx_line: 0,
+            ..s.clone()
+        })
+    }
+    let same = |a: &Race, b: &Race| {
+        a.kind == b.kind
+            && a.class == b.class
+            && a.buffer == b.buffer
+            && a.current.site.is_some()
+            && source(a.current.site.as_ref()) == source(b.current.site.as_ref())
+            && source(a.prior.site.as_ref()) == source(b.prior.site.as_ref())
+            && a.current.kernel == b.current.kernel
+            && a.prior.kernel == b.prior.kernel
+            && describe_access(&a.current) == describe_access(&b.current)
+            && describe_access(&a.prior) == describe_access(&b.prior)
+    };
+    let mut groups: Vec<Vec<&Race>> = Vec::new();
+    for race in races {
+        match groups.iter_mut().find(|g| same(g[0], race)) {
+            Some(group) => group.push(race),
+            None => groups.push(vec![race]),
+        }
+    }
+    groups
+}
+
+/// One finding, or several of one place in the source, of which the first stands for all.
+fn write_group(out: &mut String, report: &Report, group: &[&Race], sources: &Sources) {
+    let race = group[0];
     let _ = writeln!(
         out,
         "{ERROR}error[{}]{ERROR:#}{BOLD}: {} on {}: {}{BOLD:#}",
@@ -40,20 +82,14 @@ pub fn write_race(out: &mut String, report: &Report, race: &Race, sources: &Sour
         kind_sentence(race.kind),
     );
     let gutter = gutter_width(race);
+    let current = race.current.site.as_ref();
     let label = format!(
         "{}{}",
         describe_access(&race.current),
         by_whom(&race.current)
     );
-    write_site(
-        out,
-        race.current.site.as_ref(),
-        &label,
-        gutter,
-        sources,
-        ERROR,
-    );
-    if race.current.site.is_none() {
+    write_site(out, current, &label, gutter, sources, ERROR);
+    if current.is_none() {
         note(
             out,
             gutter,
@@ -64,14 +100,11 @@ pub fn write_race(out: &mut String, report: &Report, race: &Race, sources: &Sour
         .buffer
         .as_ref()
         .map_or(String::new(), |_| format!(", {}", place(race)));
+    let size = plural(race.size.into(), "byte");
     note(
         out,
         gutter,
-        &format!(
-            "address: {:#x}{inside}, {}",
-            race.address,
-            plural(race.size.into(), "byte")
-        ),
+        &format!("address: {:#x}{inside}, {size}", race.address),
     );
     note(out, gutter, &current_line(race, report));
     note(out, gutter, &prior_line(&race.prior, report));
@@ -83,7 +116,7 @@ pub fn write_race(out: &mut String, report: &Report, race: &Race, sources: &Sour
         sources,
         FRAME,
     );
-    note(out, gutter, &how_often(race, report));
+    note(out, gutter, &how_often(group, report));
     note(out, gutter, &format!("help: {}", advice(race)));
     out.push('\n');
 }
@@ -238,18 +271,29 @@ fn prior_line(side: &Side, report: &Report) -> String {
     text
 }
 
-fn how_often(race: &Race, report: &Report) -> String {
-    let mut text = format!("found {}", plural(race.count, "time"));
+fn how_often(group: &[&Race], report: &Report) -> String {
+    let count = group.iter().fold(0u64, |n, r| n.saturating_add(r.count));
+    let schedules = group.iter().map(|r| r.schedules).max().unwrap_or(0);
+    let mut text = format!("found {}", plural(count, "time"));
     if report.schedules > 1 {
         let runs = if report.device.simulated {
             "schedules"
         } else {
             "runs"
         };
+        let _ = write!(text, ", in {schedules} of {} {runs}", report.schedules);
+    }
+    if group.len() > 1 {
+        let lines = group
+            .iter()
+            .filter_map(|r| r.current.site.as_ref())
+            .map(|s| s.ptx_line.to_string());
+        let lines: Vec<_> = lines.collect();
         let _ = write!(
             text,
-            ", in {} of {} {runs}",
-            race.schedules, report.schedules
+            ", at {} instructions of this line (PTX lines {})",
+            group.len(),
+            lines.join(", ")
         );
     }
     text
@@ -452,7 +496,15 @@ fn write_summary(out: &mut String, report: &Report) {
     let (style, found) = match report.races.len() {
         0 if report.outcome == Outcome::Completed => (GOOD, "no race found".to_string()),
         0 => (WARNING, "no race found until then".to_string()),
-        n => (ERROR, format!("{} found", plural(n as u64, "race"))),
+        n => {
+            let places = places(report);
+            let at = if places < n {
+                format!(" at {}", plural(places as u64, "place"))
+            } else {
+                String::new()
+            };
+            (ERROR, format!("{} found{at}", plural(n as u64, "race")))
+        }
     };
     let _ = writeln!(out, "{style}{found}{style:#} in {launches} {place}");
 }

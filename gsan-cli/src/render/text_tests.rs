@@ -110,3 +110,24 @@ fn every_class_has_advice_of_its_own() {
         assert!(seen.insert(advice(&race)), "{class:?}");
     }
 }
+
+#[test]
+fn copies_of_one_line_are_one_finding_to_a_reader() {
+    let mut report = racy_report();
+    let mut copy = report.races[0].clone();
+    copy.current.site.as_mut().unwrap().ptx_line = 92;
+    copy.address += 4;
+    copy.offset = Some(20);
+    copy.schedules = 5;
+    let mut other = copy.clone();
+    other.current.site.as_mut().unwrap().line = 11;
+    report.races.extend([copy, other]);
+    let text = plain(&report, &Sources::new());
+    assert_eq!(text.matches("error[RAW]").count(), 2, "{text}");
+    let often = "= found 62 times, in 5 of 16 schedules, at 2 instructions of this line (PTX lines 88, 92)\n";
+    assert!(text.contains(often), "{text}");
+    assert!(
+        text.contains("3 races found at 2 places in 2 launches"),
+        "{text}"
+    );
+}

@@ -15,7 +15,7 @@ use gsan_host::{
 const CHUNK: u64 = 8 << 20;
 
 /// An error with the scenario's line where it came up.
-pub type Result<T> = std::result::Result<T, (u32, host::Error)>;
+pub type Located<T> = Result<T, (u32, host::Error)>;
 
 /// A session with a scenario's things in it.
 pub struct Issuer<'a> {
@@ -47,7 +47,7 @@ impl<'a> Issuer<'a> {
     }
 
     /// Loads, allocates, issues every step and waits for all of it.
-    pub fn everything(&mut self) -> Result<()> {
+    pub fn everything(&mut self) -> Located<()> {
         let scenario = self.prepared.scenario;
         for (module, (name, text)) in scenario.modules.iter().zip(&self.prepared.modules) {
             let id = self
@@ -250,18 +250,18 @@ impl<'a> Issuer<'a> {
             .collect::<Vec<Number>>())
     }
 
-    /// The same as text, for `--print`; empty where it cannot be read.
-    pub fn printed(&mut self, buffer: usize, count: Option<u64>) -> Printed {
+    /// The same as text, for `--print`.
+    pub fn printed(&mut self, buffer: usize, count: Option<u64>) -> Result<Printed, String> {
         let shape = &self.prepared.scenario.buffers[buffer];
-        let values = match self.elements(buffer, count.unwrap_or(shape.len)) {
-            Ok(values) => values.iter().map(|v| shape.ty.show(*v)).collect(),
-            Err(_) => Vec::new(),
-        };
-        Printed {
+        let values = self
+            .elements(buffer, count.unwrap_or(shape.len))
+            .map_err(|why| format!("--print: `{}` cannot be read: {why}", shape.name))?;
+        let values = values.iter().map(|v| shape.ty.show(*v)).collect();
+        Ok(Printed {
             buffer: shape.name.clone(),
             ty: shape.ty.to_string(),
             values,
-        }
+        })
     }
 
     /// The report.

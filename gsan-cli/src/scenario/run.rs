@@ -8,7 +8,7 @@ use crate::element::Init;
 use crate::failure::{Failure, Result};
 use crate::ptx::{self, one_line};
 use crate::render::json::Printed;
-use gsan_host::report::Report;
+use gsan_host::report::{Outcome, Report};
 use gsan_host::{ErrorKind, Session};
 use std::collections::HashMap;
 use std::path::Path;
@@ -39,8 +39,8 @@ pub struct Options {
 pub struct Finished {
     /// All schedules merged.
     pub report: Report,
-    /// What `--print` asked for, as the last schedule left it.
-    pub printed: Vec<Printed>,
+    /// What `--print` asked for, as the last schedule left it, or why it cannot be read.
+    pub printed: Vec<std::result::Result<Printed, String>>,
     /// With `[expect]`: what differs from it.
     pub differences: Option<Vec<String>>,
 }
@@ -139,6 +139,24 @@ impl<'a> Prepared<'a> {
         })
     }
 
+    /// Whether the scenario is about a device that refuses its work, as opposed to one that is wrong itself.
+    fn expects_refusal(&self, error: &gsan_host::Error) -> bool {
+        use gsan_host::Error as E;
+        let about_the_device = matches!(
+            error,
+            E::Launch { .. }
+                | E::BufferTooLarge { .. }
+                | E::OutOfMemory { .. }
+                | E::ReservationFull { .. }
+        );
+        about_the_device
+            && self
+                .scenario
+                .expect
+                .as_ref()
+                .is_some_and(|e| e.outcome == Outcome::Error)
+    }
+
     fn once(
         &self,
         options: &Options,
@@ -161,8 +179,13 @@ impl<'a> Prepared<'a> {
             .map_err(|e| at_line(self.scenario, 0, e))?;
         let mut issuer = Issuer::new(self, session);
         // An error of the run ends the issuing only: what was found until then is reported.
+        let mut refused = None;
         let failed = match issuer.everything() {
             Ok(()) => None,
+            Err((_, error)) if self.expects_refusal(&error) => {
+                refused = Some(one_line(&error.to_string()));
+                None
+            }
             Err((line, error)) if error.kind() == ErrorKind::Input => {
                 return Err(at_line(self.scenario, line, error));
             }
@@ -177,10 +200,13 @@ impl<'a> Prepared<'a> {
             .iter()
             .map(|(buffer, count)| issuer.printed(*buffer, *count))
             .collect();
-        let report = issuer.finish().map_err(|e| {
-            // Then the first error says more.
-            Failure::run(failed.unwrap_or_else(|| e.to_string()))
-        })?;
+        // Where it fails, the first error says more.
+        let mut report = issuer
+            .finish()
+            .map_err(|e| Failure::run(one_line(&failed.unwrap_or_else(|| e.to_string()))))?;
+        if refused.is_some() {
+            (report.outcome, report.message) = (Outcome::Error, refused);
+        }
         Ok(Once {
             report,
             values,
@@ -193,7 +219,7 @@ impl<'a> Prepared<'a> {
 struct Once {
     report: Report,
     values: Vec<Values>,
-    printed: Vec<Printed>,
+    printed: Vec<std::result::Result<Printed, String>>,
 }
 
 fn join(merged: Option<Report>, next: Report) -> Report {
