@@ -50,7 +50,11 @@ fn per_thread(seed: u64, declarations: &str, body: &str, threads: u32) -> Result
 fn ok(declarations: &str, body: &str, threads: u32) -> Vec<u32> {
     let first = per_thread(0, declarations, body, threads).unwrap_or_else(|s| panic!("{s}"));
     for seed in 1..4 {
-        assert_eq!(per_thread(seed, declarations, body, threads).unwrap(), first, "seed {seed}");
+        assert_eq!(
+            per_thread(seed, declarations, body, threads).unwrap(),
+            first,
+            "seed {seed}"
+        );
     }
     first
 }
@@ -113,7 +117,11 @@ fn barriers_order_shared_memory() {
 
 #[test]
 fn exited_threads_do_not_hold_a_barrier_up() {
-    let r = ok("", "mov.u32 %r0, 7; setp.gt.u32 %p1, %r1, 40; @%p1 exit; bar.sync 0;", 100);
+    let r = ok(
+        "",
+        "mov.u32 %r0, 7; setp.gt.u32 %p1, %r1, 40; @%p1 exit; bar.sync 0;",
+        100,
+    );
     assert_eq!(r.iter().filter(|&&v| v == 7).count(), 41);
 }
 
@@ -146,7 +154,9 @@ fn barrier_reductions_count_and_combine() {
 fn a_barrier_that_half_the_block_skips_in_an_endless_wait_is_a_deadlock() {
     let stop = per_thread(0, "", "mov.u32 %r0, 0; setp.lt.u32 %p1, %r1, 32; @%p1 bra A; bar.sync 1; bra.uni B; A: bar.sync 2; B:", 64)
         .unwrap_err();
-    let Stop::Deadlock { description, .. } = &stop else { panic!("{stop}") };
+    let Stop::Deadlock { description, .. } = &stop else {
+        panic!("{stop}")
+    };
     assert!(description.contains("barrier 1 (32 of 64"), "{description}");
     assert!(description.contains("barrier 2 (32 of 64"), "{description}");
     assert!(description.contains("kernel k"), "{description}");
@@ -158,7 +168,10 @@ fn an_endless_loop_uses_up_the_budget() {
     config.step_budget = 10_000;
     let mut b = Bench::with(config, ".visible .entry spin() { L: bra L; }");
     let stop = b.try_run("spin", 1, 32, &[]).unwrap_err();
-    assert!(matches!(&stop, Stop::Budget { description } if description.contains("kernel spin") && description.contains("PTX line 4")), "{stop}");
+    assert!(
+        matches!(&stop, Stop::Budget { description } if description.contains("kernel spin") && description.contains("PTX line 4")),
+        "{stop}"
+    );
     // The machine can still be used.
     assert!(b.finish().is_ok());
 }
@@ -166,23 +179,77 @@ fn an_endless_loop_uses_up_the_budget() {
 #[test]
 fn wild_accesses_are_faults_with_their_place() {
     let cases = [
-        ("mov.u64 %rd2, 0; ld.global.u32 %r0, [%rd2];", FaultKind::OutOfBounds, 0),
-        ("mov.u64 %rd2, 0xdeadbeef00; st.u32 [%rd2], %r1;", FaultKind::OutOfBounds, 0xdead_beef_00),
-        ("add.s64 %rd2, %rd0, 2; ld.global.u32 %r0, [%rd2];", FaultKind::Misaligned, u64::MAX),
-        ("mov.u32 %r2, 0x100000; st.shared.u32 [%r2], %r1;", FaultKind::SharedOutOfBounds, 0x10_0000),
-        ("mov.u32 %r2, 0; ld.shared.u32 %r0, [%r2];", FaultKind::SharedOutOfBounds, 0),
-        ("mov.u32 %r2, 0x8000000; ld.local.u32 %r0, [%r2];", FaultKind::LocalOutOfBounds, 0x800_0000),
+        (
+            "mov.u64 %rd2, 0; ld.global.u32 %r0, [%rd2];",
+            FaultKind::OutOfBounds,
+            0,
+        ),
+        (
+            "mov.u64 %rd2, 0xdeadbeef00; st.u32 [%rd2], %r1;",
+            FaultKind::OutOfBounds,
+            0xdead_beef_00,
+        ),
+        (
+            "add.s64 %rd2, %rd0, 2; ld.global.u32 %r0, [%rd2];",
+            FaultKind::Misaligned,
+            u64::MAX,
+        ),
+        (
+            "mov.u32 %r2, 0x100000; st.shared.u32 [%r2], %r1;",
+            FaultKind::SharedOutOfBounds,
+            0x10_0000,
+        ),
+        (
+            "mov.u32 %r2, 0; ld.shared.u32 %r0, [%r2];",
+            FaultKind::SharedOutOfBounds,
+            0,
+        ),
+        (
+            "mov.u32 %r2, 0x8000000; ld.local.u32 %r0, [%r2];",
+            FaultKind::LocalOutOfBounds,
+            0x800_0000,
+        ),
         ("bar.sync 16;", FaultKind::IllegalInstruction, 0),
-        ("ld.global.u32 %r0, [%rd0+128];", FaultKind::OutOfBounds, u64::MAX),
-        ("mov.u64 %rd2, c; st.global.u32 [%rd2], %r1;", FaultKind::ReadOnly, u64::MAX),
-        ("mov.u64 %rd2, 12345; call %rd2, (), P;", FaultKind::BadTarget, 12345),
+        (
+            "ld.global.u32 %r0, [%rd0+128];",
+            FaultKind::OutOfBounds,
+            u64::MAX,
+        ),
+        (
+            "mov.u64 %rd2, c; st.global.u32 [%rd2], %r1;",
+            FaultKind::ReadOnly,
+            u64::MAX,
+        ),
+        (
+            "mov.u64 %rd2, 12345; call %rd2, (), P;",
+            FaultKind::BadTarget,
+            12345,
+        ),
     ];
     for (body, kind, at) in cases {
-        let stop = per_thread(0, ".const .u32 c = 5;", &format!("P: .callprototype _ ();\n{body}"), 32).unwrap_err();
-        let Stop::Fault { kind: k, address, site, .. } = &stop else { panic!("{body}: {stop}") };
+        let stop = per_thread(
+            0,
+            ".const .u32 c = 5;",
+            &format!("P: .callprototype _ ();\n{body}"),
+            32,
+        )
+        .unwrap_err();
+        let Stop::Fault {
+            kind: k,
+            address,
+            site,
+            ..
+        } = &stop
+        else {
+            panic!("{body}: {stop}")
+        };
         assert_eq!(*k, kind, "{body}: {stop}");
         assert!(at == u64::MAX || *address == at, "{body}: {stop}");
-        assert_eq!((site.kernel.as_str(), site.block, site.thread), ("k", [0; 3], [0; 3]), "{stop}");
+        assert_eq!(
+            (site.kernel.as_str(), site.block, site.thread),
+            ("k", [0; 3], [0; 3]),
+            "{stop}"
+        );
         assert!(site.ptx_line > 4, "{stop}");
     }
 }
@@ -190,7 +257,10 @@ fn wild_accesses_are_faults_with_their_place() {
 #[test]
 fn a_trap_names_its_thread() {
     let stop = per_thread(0, "", "setp.eq.u32 %p1, %r1, 37; @%p1 trap;", 64).unwrap_err();
-    assert!(matches!(&stop, Stop::Trap { site } if site.thread == [37, 0, 0]), "{stop}");
+    assert!(
+        matches!(&stop, Stop::Trap { site } if site.thread == [37, 0, 0]),
+        "{stop}"
+    );
 }
 
 const FIB: &str = ".func (.param .u32 out) fib(.param .u32 n) {
@@ -209,7 +279,11 @@ const FIB: &str = ".func (.param .u32 out) fib(.param .u32 n) {
 
 #[test]
 fn calls_recurse_and_go_through_pointers() {
-    let r = ok(FIB, "and.b32 %r2, %r1, 15; { .param .u32 x; .param .u32 r; st.param.u32 [x], %r2; call (r), fib, (x); ld.param.u32 %r0, [r]; }", 64);
+    let r = ok(
+        FIB,
+        "and.b32 %r2, %r1, 15; { .param .u32 x; .param .u32 r; st.param.u32 [x], %r2; call (r), fib, (x); ld.param.u32 %r0, [r]; }",
+        64,
+    );
     let fib = |n: u32| (0..n).fold((0u32, 1u32), |(a, b), _| (b, a + b)).0;
     for (i, v) in r.iter().enumerate() {
         assert_eq!(*v, fib(i as u32 % 16));
@@ -234,7 +308,10 @@ fn calls_recurse_and_go_through_pointers() {
 #[test]
 fn endless_recursion_overflows_the_stack() {
     let stop = per_thread(0, FIB, "mov.u32 %r0, 0; call forever;", 32).unwrap_err();
-    assert!(matches!(&stop, Stop::Fault { kind: FaultKind::StackOverflow, site, .. } if site.function == "forever"), "{stop}");
+    assert!(
+        matches!(&stop, Stop::Fault { kind: FaultKind::StackOverflow, site, .. } if site.function == "forever"),
+        "{stop}"
+    );
 }
 
 #[test]
@@ -247,29 +324,80 @@ fn indexed_branches() {
         33,
     );
     assert!(r.iter().enumerate().all(|(i, &v)| v == [10, 20, 30][i % 3]));
-    let stop = per_thread(0, "", "T: .branchtargets A; brx.idx %r1, T; A: mov.u32 %r0, 1;", 32).unwrap_err();
-    assert!(matches!(stop, Stop::Fault { kind: FaultKind::BadTarget, .. }), "{stop}");
+    let stop = per_thread(
+        0,
+        "",
+        "T: .branchtargets A; brx.idx %r1, T; A: mov.u32 %r0, 1;",
+        32,
+    )
+    .unwrap_err();
+    assert!(
+        matches!(
+            stop,
+            Stop::Fault {
+                kind: FaultKind::BadTarget,
+                ..
+            }
+        ),
+        "{stop}"
+    );
 }
 
 #[test]
 fn lanes_exchange_values() {
     let r = ok("", "shfl.sync.bfly.b32 %r0|%p1, %r1, 1, 31, -1;", 32);
     assert!(r.iter().enumerate().all(|(i, &v)| v as usize == i ^ 1));
-    let r = ok("", "shfl.sync.down.b32 %r0|%p1, %r1, 4, 31, -1; @!%p1 mov.u32 %r0, 77;", 32);
-    assert!(r.iter().enumerate().all(|(i, &v)| v as usize == if i < 28 { i + 4 } else { 77 }));
-    let r = ok("", "shfl.sync.up.b32 %r0|%p1, %r1, 1, 0, -1; @!%p1 mov.u32 %r0, 77;", 32);
-    assert!(r.iter().enumerate().all(|(i, &v)| v as usize == if i > 0 { i - 1 } else { 77 }));
+    let r = ok(
+        "",
+        "shfl.sync.down.b32 %r0|%p1, %r1, 4, 31, -1; @!%p1 mov.u32 %r0, 77;",
+        32,
+    );
+    assert!(
+        r.iter()
+            .enumerate()
+            .all(|(i, &v)| v as usize == if i < 28 { i + 4 } else { 77 })
+    );
+    let r = ok(
+        "",
+        "shfl.sync.up.b32 %r0|%p1, %r1, 1, 0, -1; @!%p1 mov.u32 %r0, 77;",
+        32,
+    );
+    assert!(
+        r.iter()
+            .enumerate()
+            .all(|(i, &v)| v as usize == if i > 0 { i - 1 } else { 77 })
+    );
     // Segments of eight lanes.
     let r = ok("", "shfl.sync.idx.b32 %r0, %r1, 3, 0x181f, -1;", 32);
-    assert!(r.iter().enumerate().all(|(i, &v)| v as usize == i / 8 * 8 + 3));
-    let r = ok("", "setp.lt.u32 %p1, %r1, 5; vote.sync.ballot.b32 %r0, %p1, -1;", 32);
+    assert!(
+        r.iter()
+            .enumerate()
+            .all(|(i, &v)| v as usize == i / 8 * 8 + 3)
+    );
+    let r = ok(
+        "",
+        "setp.lt.u32 %p1, %r1, 5; vote.sync.ballot.b32 %r0, %p1, -1;",
+        32,
+    );
     assert!(r.iter().all(|&v| v == 0x1f));
-    let r = ok("", "shr.u32 %r2, %r1, 2; match.any.sync.b32 %r0, %r2, -1;", 32);
+    let r = ok(
+        "",
+        "shr.u32 %r2, %r1, 2; match.any.sync.b32 %r0, %r2, -1;",
+        32,
+    );
     assert!(r.iter().enumerate().all(|(i, &v)| v == 0xf << (i / 4 * 4)));
     let r = ok("", "redux.sync.add.s32 %r0, %r1, -1;", 32);
     assert!(r.iter().all(|&v| v == 496));
-    let r = ok("", "mov.u32 %r0, 0; elect.sync _|%p1, -1; @%p1 mov.u32 %r0, 1;", 64);
-    assert!(r.iter().enumerate().all(|(i, &v)| v == u32::from(i % 32 == 0)));
+    let r = ok(
+        "",
+        "mov.u32 %r0, 0; elect.sync _|%p1, -1; @%p1 mov.u32 %r0, 1;",
+        64,
+    );
+    assert!(
+        r.iter()
+            .enumerate()
+            .all(|(i, &v)| v == u32::from(i % 32 == 0))
+    );
 }
 
 #[test]
@@ -297,7 +425,11 @@ fn local_memory_and_generic_addresses() {
         1,
     );
     assert_eq!(r[0], 0x100);
-    let r = ok("", ".local .align 16 .b8 d[32]; st.local.v4.u32 [d+16], {%r1, 1, 2, %r1}; ld.local.v2.u32 {%r2, %r0}, [d+24]; add.u32 %r0, %r0, %r2;", 32);
+    let r = ok(
+        "",
+        ".local .align 16 .b8 d[32]; st.local.v4.u32 [d+16], {%r1, 1, 2, %r1}; ld.local.v2.u32 {%r2, %r0}, [d+24]; add.u32 %r0, %r0, %r2;",
+        32,
+    );
     assert!(r.iter().enumerate().all(|(i, &v)| v as usize == i + 2));
 }
 
@@ -319,7 +451,14 @@ fn kernel_parameters_have_addresses() {
     params.extend((0..8u32).flat_map(|i| (i * 11).to_le_bytes()));
     params.push(200);
     let launch = gsan_sim::machine::LaunchDesc {
-        device: 0, function: f, grid: [1; 3], block: [1; 3], cluster: [1; 3], dynamic_shared: 0, params, cooperative: false,
+        device: 0,
+        function: f,
+        grid: [1; 3],
+        block: [1; 3],
+        cluster: [1; 3],
+        dynamic_shared: 0,
+        params,
+        cooperative: false,
     };
     b.machine.launch(launch).unwrap();
     b.finish().unwrap();
@@ -390,9 +529,15 @@ fn printf_malloc_and_assert() {
           ret; }}"
     ));
     b.run("k", 1, 2, &[0]);
-    assert_eq!(String::from_utf8(b.machine.take_output()).unwrap(), "t=0  1.50 abc\nt=1  1.50 abc\n");
+    assert_eq!(
+        String::from_utf8(b.machine.take_output()).unwrap(),
+        "t=0  1.50 abc\nt=1  1.50 abc\n"
+    );
     let stop = b.try_run("k", 1, 1, &[1]).unwrap_err();
-    assert!(matches!(&stop, Stop::Assert { message, .. } if message == "abc:42: abc: abc"), "{stop}");
+    assert!(
+        matches!(&stop, Stop::Assert { message, .. } if message == "abc:42: abc: abc"),
+        "{stop}"
+    );
 }
 
 #[test]
@@ -414,10 +559,15 @@ fn undefined_names_are_load_errors_with_their_line() {
 
 #[test]
 fn an_instruction_that_is_lacking_stops_only_who_executes_it() {
-    let mut b = Bench::new(".visible .entry k() { .reg .pred %p; setp.eq.u32 %p, 1, 2; @%p frobnicate.u32 ; ret; }");
+    let mut b = Bench::new(
+        ".visible .entry k() { .reg .pred %p; setp.eq.u32 %p, 1, 2; @%p frobnicate.u32 ; ret; }",
+    );
     assert_eq!(b.machine.unsupported(b.module).len(), 1);
     b.run("k", 1, 32, &[]);
     let mut b = Bench::new(".visible .entry k() { frobnicate.u32 ; ret; }");
     let stop = b.try_run("k", 1, 32, &[]).unwrap_err();
-    assert!(matches!(&stop, Stop::Unsupported { what, .. } if what.contains("frobnicate")), "{stop}");
+    assert!(
+        matches!(&stop, Stop::Unsupported { what, .. } if what.contains("frobnicate")),
+        "{stop}"
+    );
 }

@@ -10,7 +10,9 @@ use super::{FunctionId, FunctionInfo, GridId, LaunchDesc, LaunchError, Machine};
 impl Machine {
     /// Blocks of a kernel that one multiprocessor holds at once.
     pub fn blocks_per_sm(&self, function: FunctionId, threads: u32, dynamic_shared: u32) -> u32 {
-        let Some(info) = self.function_info(function) else { return 0 };
+        let Some(info) = self.function_info(function) else {
+            return 0;
+        };
         let shared = info.static_shared.saturating_add(dynamic_shared);
         if threads == 0 || threads > info.max_threads || shared > self.config.max_shared_per_block {
             return 0;
@@ -29,20 +31,30 @@ impl Machine {
     /// # Errors
     /// What a driver would refuse.
     pub fn launch(&mut self, launch: LaunchDesc) -> Result<GridId, LaunchError> {
-        let info = self.function_info(launch.function).ok_or(LaunchError::NoSuchFunction)?;
+        let info = self
+            .function_info(launch.function)
+            .ok_or(LaunchError::NoSuchFunction)?;
         if launch.device >= self.config.devices {
             return Err(LaunchError::NoSuchFunction);
         }
         self.check(&launch, info)?;
-        let &(module, index) = self.functions.get(launch.function.0 as usize).ok_or(LaunchError::NoSuchFunction)?;
+        let &(module, index) = self
+            .functions
+            .get(launch.function.0 as usize)
+            .ok_or(LaunchError::NoSuchFunction)?;
         let loaded = self.module(module).ok_or(LaunchError::NoSuchFunction)?;
         let (function, static_shared) = (loaded.kernels[index as usize].0, info.static_shared);
         let program = loaded.program.clone();
         let mut param_address = 0;
         if program.functions[function as usize].takes_param_address {
-            let va = self.memory.allocate_internal(launch.device, launch.params.len() as u64);
+            let va = self
+                .memory
+                .allocate_internal(launch.device, launch.params.len() as u64);
             param_address = va.ok_or(LaunchError::OutOfMemory)?;
-            let rights = Access { read: u64::MAX, write: 0 };
+            let rights = Access {
+                read: u64::MAX,
+                write: 0,
+            };
             let len = launch.params.len().max(1) as u64;
             if self.memory.write(param_address, &launch.params).is_err()
                 || self.memory.set_access(param_address, len, rights).is_err()
@@ -53,8 +65,13 @@ impl Machine {
         let mut workspace = 0;
         if launch.cooperative {
             // wsSize and the barrier word.
-            workspace = self.memory.allocate_internal(launch.device, 64).ok_or(LaunchError::OutOfMemory)?;
-            self.memory.write(workspace, &64u32.to_le_bytes()).map_err(|_| LaunchError::OutOfMemory)?;
+            workspace = self
+                .memory
+                .allocate_internal(launch.device, 64)
+                .ok_or(LaunchError::OutOfMemory)?;
+            self.memory
+                .write(workspace, &64u32.to_le_bytes())
+                .map_err(|_| LaunchError::OutOfMemory)?;
         }
         let id = GridId(self.next_grid);
         self.next_grid += 1;
@@ -97,15 +114,24 @@ impl Machine {
             return bad(format!("a block of {bx}×{by}×{bz} threads"));
         }
         if threads > u64::from(info.max_threads) {
-            return bad(format!("{threads} threads in a block of a kernel that takes {}", info.max_threads));
+            return bad(format!(
+                "{threads} threads in a block of a kernel that takes {}",
+                info.max_threads
+            ));
         }
         if info.required_block.is_some_and(|r| r != launch.block) {
-            return bad(format!("the kernel requires blocks of {:?}", info.required_block.unwrap_or_default()));
+            return bad(format!(
+                "the kernel requires blocks of {:?}",
+                info.required_block.unwrap_or_default()
+            ));
         }
         let cluster = launch.cluster.map(|c| c.max(1));
         let size = cluster.iter().fold(1u32, |p, &c| p.saturating_mul(c));
         if size > 16 || (0..3).any(|i| launch.grid[i] % cluster[i] != 0) {
-            return bad(format!("clusters of {cluster:?} blocks in a grid of {:?}", launch.grid));
+            return bad(format!(
+                "clusters of {cluster:?} blocks in a grid of {:?}",
+                launch.grid
+            ));
         }
         let shared = info.static_shared.saturating_add(launch.dynamic_shared);
         if shared > self.config.max_shared_per_block {
@@ -127,7 +153,10 @@ impl Machine {
         }
         let given = launch.params.len() as u32;
         if given != info.param_bytes {
-            return Err(LaunchError::Params { expected: info.param_bytes, given });
+            return Err(LaunchError::Params {
+                expected: info.param_bytes,
+                given,
+            });
         }
         Ok(())
     }
@@ -154,7 +183,9 @@ impl Machine {
 
     /// Places the blocks of one cluster (one block, mostly); false if there is no room.
     fn place_cluster(&mut self, device: usize, slot: usize) -> bool {
-        let Some(grid) = &self.grids[slot] else { return false };
+        let Some(grid) = &self.grids[slot] else {
+            return false;
+        };
         let size = grid.cluster_size();
         let threads = grid.threads();
         let padded = threads.next_multiple_of(32);
@@ -167,7 +198,10 @@ impl Machine {
                     && sm.threads + padded <= self.config.threads_per_sm
                     && sm.shared + shared + self.config.reserved_shared <= self.config.shared_per_sm
             };
-            let Some(best) = (0..sms.len()).filter(|&i| fits(&sms[i])).min_by_key(|&i| (sms[i].blocks, i)) else {
+            let Some(best) = (0..sms.len())
+                .filter(|&i| fits(&sms[i]))
+                .min_by_key(|&i| (sms[i].blocks, i))
+            else {
                 return false;
             };
             sms[best].blocks += 1;
@@ -181,7 +215,9 @@ impl Machine {
         let first = grid.placed;
         for (rank, &sm) in chosen.iter().enumerate() {
             let block = free_slot(&mut self.blocks);
-            let Some(grid) = &self.grids[slot] else { return false };
+            let Some(grid) = &self.grids[slot] else {
+                return false;
+            };
             let new = new_block(grid, slot, sm, first + rank as u64, rank as u32, cluster);
             for warp in 0..new.warps.len() {
                 self.ready.push((block as u32, warp as u32));
@@ -199,8 +235,13 @@ impl Machine {
             self.shared[block].resize(shared as usize, 0);
             blocks.push(block);
         }
-        self.clusters[cluster] =
-            Some(Cluster { blocks, live: threads * size, arrived: 0, phase: 0, resident: size });
+        self.clusters[cluster] = Some(Cluster {
+            blocks,
+            live: threads * size,
+            arrived: 0,
+            phase: 0,
+            resident: size,
+        });
         if let Some(grid) = &mut self.grids[slot] {
             grid.placed += u64::from(size);
         }
@@ -222,12 +263,29 @@ pub fn free_slot<T>(slots: &mut Vec<Option<T>>) -> usize {
 fn new_block(grid: &Grid, slot: usize, sm: u32, number: u64, rank: u32, cluster: usize) -> Block {
     let kernel = grid.kernel();
     let threads = grid.threads();
-    let frame = Frame { function: grid.function, regs: 0, preds: 0, local: 0, ret: 0 };
+    let frame = Frame {
+        function: grid.function,
+        regs: 0,
+        preds: 0,
+        local: 0,
+        ret: 0,
+    };
     let warps = (0..threads.div_ceil(32)).map(|index| {
         let lanes = (threads - index * 32).min(32);
-        let mask = if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 };
-        let group =
-            Group { mask, pc: kernel.start, frame, stack: Vec::new(), state: State::Ready, last: 0, cluster_phase: 0 };
+        let mask = if lanes == 32 {
+            u32::MAX
+        } else {
+            (1 << lanes) - 1
+        };
+        let group = Group {
+            mask,
+            pc: kernel.start,
+            frame,
+            stack: Vec::new(),
+            state: State::Ready,
+            last: 0,
+            cluster_phase: 0,
+        };
         Warp {
             regs: vec![[0; 32]; kernel.regs as usize],
             preds: vec![0; kernel.preds as usize],

@@ -81,11 +81,17 @@ impl Access {
     /// Nobody.
     pub const NONE: Access = Access { read: 0, write: 0 };
     /// Every device.
-    pub const ALL: Access = Access { read: u64::MAX, write: u64::MAX };
+    pub const ALL: Access = Access {
+        read: u64::MAX,
+        write: u64::MAX,
+    };
 
     /// One device, reading and writing.
     pub const fn device(device: u32) -> Access {
-        Access { read: 1 << (device & 63), write: 1 << (device & 63) }
+        Access {
+            read: 1 << (device & 63),
+            write: 1 << (device & 63),
+        }
     }
 }
 
@@ -135,7 +141,9 @@ pub enum MapError {
     #[error("the range overlaps memory that is mapped already: unmap it first")]
     Overlap,
     /// Not a multiple of [`GRANULARITY`], empty, or beyond the backing's end.
-    #[error("address, offset and length must be multiples of 2 MiB inside a reservation and its memory")]
+    #[error(
+        "address, offset and length must be multiples of 2 MiB inside a reservation and its memory"
+    )]
     Range,
     /// Nothing to unmap there.
     #[error("no mapping starts and ends there: unmap what was mapped")]
@@ -162,7 +170,12 @@ struct Cached {
 }
 
 const CACHE: usize = 64;
-const NOT_CACHED: Cached = Cached { start: 1, end: 0, host: std::ptr::null_mut(), access: Access::NONE };
+const NOT_CACHED: Cached = Cached {
+    start: 1,
+    end: 0,
+    host: std::ptr::null_mut(),
+    access: Access::NONE,
+};
 
 /// The address space.
 ///
@@ -198,7 +211,9 @@ impl Memory {
 
     /// Sets `size` bytes of addresses aside (rounded up to 2 MiB). `None`: no such gap is left.
     pub fn reserve(&mut self, size: u64, align: u64) -> Option<u64> {
-        let size = size.checked_next_multiple_of(GRANULARITY).filter(|&s| s > 0)?;
+        let size = size
+            .checked_next_multiple_of(GRANULARITY)
+            .filter(|&s| s > 0)?;
         let align = align.max(GRANULARITY).checked_next_power_of_two()?;
         let mut at = RESERVATIONS.checked_next_multiple_of(align)?;
         for (&start, &len) in &self.reservations {
@@ -242,14 +257,26 @@ impl Memory {
         let backing = Backing::new(len)?;
         let host = backing.as_ptr();
         let end = start + len;
-        self.insert(start, Region { end, host, access: Access::ALL, kind, device, _backing: Some(backing) });
+        self.insert(
+            start,
+            Region {
+                end,
+                host,
+                access: Access::ALL,
+                kind,
+                device,
+                _backing: Some(backing),
+            },
+        );
         Some(start)
     }
 
     /// Addresses are not reused before the zone has been walked through, so that a stale pointer faults.
     fn find_gap(&mut self, len: u64) -> Option<u64> {
         const GUARD: u64 = 64 << 10;
-        let room = len.checked_next_multiple_of(ALLOCATION_ALIGN)?.checked_add(GUARD)?;
+        let room = len
+            .checked_next_multiple_of(ALLOCATION_ALIGN)?
+            .checked_add(GUARD)?;
         if self.cursor.checked_add(room)? <= RESERVATIONS && self.is_free(self.cursor, room) {
             let start = self.cursor;
             self.cursor += room;
@@ -270,7 +297,10 @@ impl Memory {
     }
 
     fn is_free(&self, start: u64, len: u64) -> bool {
-        self.regions.range(..start + len).next_back().is_none_or(|(_, r)| r.end <= start)
+        self.regions
+            .range(..start + len)
+            .next_back()
+            .is_none_or(|(_, r)| r.end <= start)
     }
 
     fn insert(&mut self, start: u64, region: Region) {
@@ -305,11 +335,21 @@ impl Memory {
 
     /// Maps `len` bytes of `backing` from `offset` on at `va`, without rights; all multiples of 2 MiB, inside one
     /// reservation.
-    pub fn map(&mut self, device: u32, va: u64, backing: &Arc<Backing>, offset: u64, len: u64) -> Result<(), MapError> {
+    pub fn map(
+        &mut self,
+        device: u32,
+        va: u64,
+        backing: &Arc<Backing>,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), MapError> {
         let aligned = [va, offset, len].iter().all(|x| x % GRANULARITY == 0) && len > 0;
-        let in_backing = offset.checked_add(len).is_some_and(|end| end <= backing.len());
-        let in_reservation =
-            self.reservation(va).is_some_and(|(start, size)| len <= size && va - start <= size - len);
+        let in_backing = offset
+            .checked_add(len)
+            .is_some_and(|end| end <= backing.len());
+        let in_reservation = self
+            .reservation(va)
+            .is_some_and(|(start, size)| len <= size && va - start <= size - len);
         if !aligned || !in_backing || !in_reservation {
             return Err(MapError::Range);
         }
@@ -341,7 +381,11 @@ impl Memory {
 
     /// Sets the rights of a range that consists of whole mappings, or of one plain allocation.
     pub fn set_access(&mut self, va: u64, len: u64, access: Access) -> Result<(), MapError> {
-        if let Some(r) = self.regions.get_mut(&va).filter(|r| r.kind != RegionKind::Mapping) {
+        if let Some(r) = self
+            .regions
+            .get_mut(&va)
+            .filter(|r| r.kind != RegionKind::Mapping)
+        {
             r.access = access;
         } else {
             for start in self.mappings(va, len)? {
@@ -366,7 +410,11 @@ impl Memory {
             starts.push(start);
             at = region.end;
         }
-        if at == end && !starts.is_empty() { Ok(starts) } else { Err(MapError::NotMapped) }
+        if at == end && !starts.is_empty() {
+            Ok(starts)
+        } else {
+            Err(MapError::NotMapped)
+        }
     }
 
     /// Makes host memory accessible at its own address (`cuMemHostRegister`, pinned and managed memory).
@@ -375,12 +423,21 @@ impl Memory {
     /// `ptr` must be valid for reads and writes of `len` bytes, from any thread, until [`Memory::unregister_host`].
     pub unsafe fn register_host(&mut self, ptr: *mut u8, len: u64) -> Result<(), MapError> {
         let start = ptr as u64;
-        let end = start.checked_add(len).filter(|&e| len > 0 && start > 0 && e <= ALLOCATIONS).ok_or(MapError::Range)?;
+        let end = start
+            .checked_add(len)
+            .filter(|&e| len > 0 && start > 0 && e <= ALLOCATIONS)
+            .ok_or(MapError::Range)?;
         if !self.is_free(start, len) {
             return Err(MapError::Overlap);
         }
-        let region =
-            Region { end, host: ptr, access: Access::ALL, kind: RegionKind::Host, device: 0, _backing: None };
+        let region = Region {
+            end,
+            host: ptr,
+            access: Access::ALL,
+            kind: RegionKind::Host,
+            device: 0,
+            _backing: None,
+        };
         self.insert(start, region);
         Ok(())
     }
@@ -396,7 +453,13 @@ impl Memory {
     /// The region that holds an address.
     pub fn region(&self, va: u64) -> Option<RegionInfo> {
         let (&start, r) = self.regions.range(..=va).next_back()?;
-        (va < r.end).then_some(RegionInfo { start, len: r.end - start, kind: r.kind, device: r.device, access: r.access })
+        (va < r.end).then_some(RegionInfo {
+            start,
+            len: r.end - start,
+            kind: r.kind,
+            device: r.device,
+            access: r.access,
+        })
     }
 
     /// Whether every byte of the range has memory.
@@ -406,7 +469,10 @@ impl Memory {
 
     /// The host address of a range that lies within one region.
     pub fn translate(&self, va: u64, len: u64) -> Result<*mut u8, MemoryFault> {
-        let fault = |address| MemoryFault { kind: FaultKind::OutOfBounds, address };
+        let fault = |address| MemoryFault {
+            kind: FaultKind::OutOfBounds,
+            address,
+        };
         let (&start, r) = self.regions.range(..=va).next_back().ok_or(fault(va))?;
         if va >= r.end {
             return Err(fault(va));
@@ -419,12 +485,23 @@ impl Memory {
     }
 
     /// Calls `f` with the host memory of each piece of the range, in order; checks the whole range first.
-    fn pieces(&self, va: u64, len: u64, mut f: impl FnMut(*mut u8, usize)) -> Result<(), MemoryFault> {
-        let end = va.checked_add(len).ok_or(MemoryFault { kind: FaultKind::OutOfBounds, address: va })?;
+    fn pieces(
+        &self,
+        va: u64,
+        len: u64,
+        mut f: impl FnMut(*mut u8, usize),
+    ) -> Result<(), MemoryFault> {
+        let end = va.checked_add(len).ok_or(MemoryFault {
+            kind: FaultKind::OutOfBounds,
+            address: va,
+        })?;
         let mut found = Vec::new();
         let mut at = va;
         while at < end {
-            let fault = MemoryFault { kind: FaultKind::OutOfBounds, address: at };
+            let fault = MemoryFault {
+                kind: FaultKind::OutOfBounds,
+                address: at,
+            };
             let (&start, r) = self.regions.range(..=at).next_back().ok_or(fault)?;
             if at >= r.end {
                 return Err(fault);
@@ -480,7 +557,10 @@ impl Memory {
 
     /// Writes `count` copies of `pattern`.
     pub fn fill(&mut self, va: u64, pattern: &[u8], count: u64) -> Result<(), MemoryFault> {
-        let overflow = MemoryFault { kind: FaultKind::OutOfBounds, address: va };
+        let overflow = MemoryFault {
+            kind: FaultKind::OutOfBounds,
+            address: va,
+        };
         let len = count.checked_mul(pattern.len() as u64).ok_or(overflow)?;
         let width = pattern.len().max(1);
         let mut phase = 0;
@@ -500,11 +580,21 @@ impl Memory {
 
     /// The executor's way in: the host address of an access by a kernel on `device` that lies within one region.
     #[inline]
-    pub(crate) fn access(&mut self, device: u32, va: u64, len: u64, write: bool) -> Result<*mut u8, MemoryFault> {
+    pub(crate) fn access(
+        &mut self,
+        device: u32,
+        va: u64,
+        len: u64,
+        write: bool,
+    ) -> Result<*mut u8, MemoryFault> {
         let slot = (va >> 16) as usize % CACHE;
         let cached = self.cache[slot];
         let bit = 1u64 << (device & 63);
-        let right = if write { cached.access.write } else { cached.access.read };
+        let right = if write {
+            cached.access.write
+        } else {
+            cached.access.read
+        };
         if va >= cached.start && va < cached.end && len <= cached.end - va && right & bit != 0 {
             // SAFETY: the address lies in a live region (the cache is flushed whenever regions change).
             return Ok(unsafe { cached.host.add((va - cached.start) as usize) });
@@ -513,15 +603,31 @@ impl Memory {
     }
 
     #[cold]
-    fn access_slow(&mut self, device: u32, va: u64, len: u64, write: bool, slot: usize) -> Result<*mut u8, MemoryFault> {
+    fn access_slow(
+        &mut self,
+        device: u32,
+        va: u64,
+        len: u64,
+        write: bool,
+        slot: usize,
+    ) -> Result<*mut u8, MemoryFault> {
         let host = self.translate(va, len)?;
         if let Some((&start, r)) = self.regions.range(..=va).next_back() {
             let bit = 1u64 << (device & 63);
             if (if write { r.access.write } else { r.access.read }) & bit == 0 {
-                let kind = if write && r.access.read & bit != 0 { FaultKind::ReadOnly } else { FaultKind::NoAccess };
+                let kind = if write && r.access.read & bit != 0 {
+                    FaultKind::ReadOnly
+                } else {
+                    FaultKind::NoAccess
+                };
                 return Err(MemoryFault { kind, address: va });
             }
-            self.cache[slot] = Cached { start, end: r.end, host: r.host, access: r.access };
+            self.cache[slot] = Cached {
+                start,
+                end: r.end,
+                host: r.host,
+                access: r.access,
+            };
         }
         Ok(host)
     }
@@ -580,12 +686,22 @@ mod tests {
         m.map(0, va + (4 << 20), &b, 2 << 20, 2 << 20).unwrap();
         assert_eq!(m.map(0, va, &b, 0, 2 << 20), Err(MapError::Overlap));
         assert_eq!(m.map(0, va + 1, &b, 0, 2 << 20), Err(MapError::Range));
-        assert_eq!(m.map(0, va + (6 << 20), &b, 0, 4 << 20), Err(MapError::Range));
-        assert_eq!(m.access(0, va, 4, false).unwrap_err().kind, FaultKind::NoAccess);
-        m.set_access(va, 6 << 20, Access { read: 3, write: 1 }).unwrap();
+        assert_eq!(
+            m.map(0, va + (6 << 20), &b, 0, 4 << 20),
+            Err(MapError::Range)
+        );
+        assert_eq!(
+            m.access(0, va, 4, false).unwrap_err().kind,
+            FaultKind::NoAccess
+        );
+        m.set_access(va, 6 << 20, Access { read: 3, write: 1 })
+            .unwrap();
         assert!(m.access(0, va, 4, true).is_ok());
         assert!(m.access(1, va, 4, false).is_ok());
-        assert_eq!(m.access(1, va, 4, true).unwrap_err().kind, FaultKind::ReadOnly);
+        assert_eq!(
+            m.access(1, va, 4, true).unwrap_err().kind,
+            FaultKind::ReadOnly
+        );
         m.write(va + (2 << 20), b"hello").unwrap();
         let mut out = [0; 5];
         m.read(va + (4 << 20), &mut out).unwrap();

@@ -117,7 +117,9 @@ pub enum LaunchError {
     #[error("out of resources: {0}")]
     OutOfResources(String),
     /// Not all blocks of a cooperative grid fit at once.
-    #[error("a cooperative grid of {blocks} blocks needs all of them resident, and the device holds {room}")]
+    #[error(
+        "a cooperative grid of {blocks} blocks needs all of them resident, and the device holds {room}"
+    )]
     CooperativeTooLarge {
         /// Blocks asked for.
         blocks: u64,
@@ -241,11 +243,19 @@ impl Machine {
 
     /// Frees a module and its variables; false if there is none, or if one of its kernels runs.
     pub fn unload_module(&mut self, module: ModuleId) -> bool {
-        let busy = |g: &state::Grid| self.functions.get(g.function_id.0 as usize).is_some_and(|f| f.0 == module);
+        let busy = |g: &state::Grid| {
+            self.functions
+                .get(g.function_id.0 as usize)
+                .is_some_and(|f| f.0 == module)
+        };
         if self.grids.iter().flatten().any(busy) {
             return false;
         }
-        match self.modules.get_mut(module.0 as usize).and_then(Option::take) {
+        match self
+            .modules
+            .get_mut(module.0 as usize)
+            .and_then(Option::take)
+        {
             Some(loaded) => {
                 loaded.free(&mut self.memory);
                 true
@@ -260,13 +270,18 @@ impl Machine {
 
     /// The kernel of that name.
     pub fn function(&self, module: ModuleId, name: &str) -> Option<FunctionId> {
-        self.functions(module).into_iter().find(|&f| self.function_info(f).is_some_and(|i| i.name == name))
+        self.functions(module)
+            .into_iter()
+            .find(|&f| self.function_info(f).is_some_and(|i| i.name == name))
     }
 
     /// What is known of a kernel.
     pub fn function_info(&self, function: FunctionId) -> Option<&FunctionInfo> {
         let &(module, index) = self.functions.get(function.0 as usize)?;
-        self.module(module)?.kernels.get(index as usize).map(|(_, info)| info)
+        self.module(module)?
+            .kernels
+            .get(index as usize)
+            .map(|(_, info)| info)
     }
 
     /// The kernels of a module, in the order of the text.
@@ -287,7 +302,9 @@ impl Machine {
 
     /// PTX line and text of each instruction that the machine lacks: executing one stops the run.
     pub fn unsupported(&self, module: ModuleId) -> Vec<(u32, String)> {
-        self.module(module).map(|m| m.program.unsupported.clone()).unwrap_or_default()
+        self.module(module)
+            .map(|m| m.program.unsupported.clone())
+            .unwrap_or_default()
     }
 
     /// Whether a grid has been launched and has not ended.

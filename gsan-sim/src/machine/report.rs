@@ -20,21 +20,39 @@ impl Machine {
         match halt {
             Halt::Trap => Stop::Trap { site },
             Halt::Assert(message) => Stop::Assert { site, message },
-            Halt::Fault { kind, address, detail } => Stop::Fault { site, kind, address, detail },
+            Halt::Fault {
+                kind,
+                address,
+                detail,
+            } => Stop::Fault {
+                site,
+                kind,
+                address,
+                detail,
+            },
             Halt::Unsupported(what) => Stop::Unsupported { site, what },
         }
     }
 
     /// Nobody can go on: who waits where.
     pub(super) fn deadlock(&self) -> Stop {
-        let device = self.blocks.iter().flatten().map(|b| b.device).next().unwrap_or(0);
+        let device = self
+            .blocks
+            .iter()
+            .flatten()
+            .map(|b| b.device)
+            .next()
+            .unwrap_or(0);
         let description = self.describe("wait");
         let description = if description.is_empty() {
             "blocks wait to be placed, and nothing makes room for them".to_string()
         } else {
             description
         };
-        Stop::Deadlock { device, description }
+        Stop::Deadlock {
+            device,
+            description,
+        }
     }
 
     pub(super) fn out_of_budget(&self) -> Stop {
@@ -50,20 +68,32 @@ impl Machine {
         // By kernel, place and state: threads, blocks, and an example.
         let mut found: BTreeMap<(String, u32, String), (u32, u32, String)> = BTreeMap::new();
         for block in self.blocks.iter().flatten() {
-            let Some(grid) = &self.grids[block.grid] else { continue };
+            let Some(grid) = &self.grids[block.grid] else {
+                continue;
+            };
             let mut here: BTreeMap<(String, u32, String), u32> = BTreeMap::new();
             for warp in &block.warps {
                 for group in &warp.groups {
-                    let line = grid.program.lines.get(group.pc as usize).copied().unwrap_or_default();
+                    let line = grid
+                        .program
+                        .lines
+                        .get(group.pc as usize)
+                        .copied()
+                        .unwrap_or_default();
                     let what = match group.state {
                         State::Ready => "running".to_string(),
                         State::Barrier(id) => {
                             let b = block.barriers[usize::from(id)];
                             let of = if b.count == 0 { block.live } else { b.count };
-                            format!("at barrier {id} ({} of {of} threads have arrived)", b.arrived)
+                            format!(
+                                "at barrier {id} ({} of {of} threads have arrived)",
+                                b.arrived
+                            )
                         }
                         State::Collective => "for other lanes of the warp".to_string(),
-                        State::WarpSync => "at bar.warp.sync for other lanes of the warp".to_string(),
+                        State::WarpSync => {
+                            "at bar.warp.sync for other lanes of the warp".to_string()
+                        }
                         State::Cluster(_) => "at the cluster barrier".to_string(),
                     };
                     let key = (grid.kernel().name.clone(), line.ptx, what);
@@ -98,11 +128,25 @@ impl Machine {
 
 /// Where a lane is.
 fn site(grid: &Grid, block: &Block, warp: &Warp, pc: u32, lane: u32) -> Site {
-    let line = grid.program.lines.get(pc as usize).copied().unwrap_or_default();
-    let source = grid.program.files.get(&line.file).filter(|_| line.line > 0).map(|f| (f.clone(), line.line));
+    let line = grid
+        .program
+        .lines
+        .get(pc as usize)
+        .copied()
+        .unwrap_or_default();
+    let source = grid
+        .program
+        .files
+        .get(&line.file)
+        .filter(|_| line.line > 0)
+        .map(|f| (f.clone(), line.line));
     Site {
         kernel: grid.kernel().name.clone(),
-        function: grid.program.function_at(pc).map(|f| f.name.clone()).unwrap_or_default(),
+        function: grid
+            .program
+            .function_at(pc)
+            .map(|f| f.name.clone())
+            .unwrap_or_default(),
         ptx_line: line.ptx,
         source,
         block: block.index,

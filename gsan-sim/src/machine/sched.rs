@@ -51,11 +51,15 @@ impl Machine {
 
     /// Gives one warp a turn.
     fn turn(&mut self, slot: usize, index: usize) -> Result<(), Stop> {
-        let Some(mut block) = self.blocks[slot].take() else { return Ok(()) };
+        let Some(mut block) = self.blocks[slot].take() else {
+            return Ok(());
+        };
         let mut warp = std::mem::take(&mut block.warps[index]);
         let longest = self.config.preempt.turn.max(1);
         let turn = 1 + self.rng.next_u32() % longest;
-        let (Some(grid), Some(cluster)) = (&self.grids[block.grid], &mut self.clusters[block.cluster]) else {
+        let (Some(grid), Some(cluster)) =
+            (&self.grids[block.grid], &mut self.clusters[block.cluster])
+        else {
             self.blocks[slot] = Some(block);
             return Ok(());
         };
@@ -100,7 +104,9 @@ impl Machine {
 
     /// Ends the phases of a block's barriers that are complete.
     fn release(&mut self, slot: usize) {
-        let Some(block) = &mut self.blocks[slot] else { return };
+        let Some(block) = &mut self.blocks[slot] else {
+            return;
+        };
         let live = block.live;
         let mut any = false;
         for id in 0..BARRIERS {
@@ -121,7 +127,12 @@ impl Machine {
     }
 
     fn release_cluster(&mut self, slot: usize) {
-        let Some(cluster) = self.blocks[slot].as_ref().and_then(|b| self.clusters[b.cluster].as_mut()) else { return };
+        let Some(cluster) = self.blocks[slot]
+            .as_ref()
+            .and_then(|b| self.clusters[b.cluster].as_mut())
+        else {
+            return;
+        };
         if cluster.arrived == 0 || cluster.arrived < cluster.live {
             return;
         }
@@ -129,9 +140,13 @@ impl Machine {
         cluster.phase += 1;
         let phase = cluster.phase;
         for other in cluster.blocks.clone() {
-            let Some(block) = &mut self.blocks[other] else { continue };
+            let Some(block) = &mut self.blocks[other] else {
+                continue;
+            };
             for index in 0..block.warps.len() {
-                let Some(block) = &mut self.blocks[other] else { continue };
+                let Some(block) = &mut self.blocks[other] else {
+                    continue;
+                };
                 for group in &mut block.warps[index].groups {
                     if matches!(group.state, State::Cluster(until) if until <= phase) {
                         group.state = State::Ready;
@@ -146,7 +161,9 @@ impl Machine {
 
     /// Enters a warp into the list of ready warps, or takes it out.
     fn update_ready(&mut self, slot: usize, index: usize) {
-        let Some(block) = &mut self.blocks[slot] else { return };
+        let Some(block) = &mut self.blocks[slot] else {
+            return;
+        };
         let warp: &mut Warp = &mut block.warps[index];
         let (is, was) = (warp.has_ready(), warp.ready_at != NONE);
         if is && !was {
@@ -165,14 +182,18 @@ impl Machine {
     }
 
     fn finish_block(&mut self, slot: usize) {
-        let Some(block) = self.blocks[slot].take() else { return };
+        let Some(block) = self.blocks[slot].take() else {
+            return;
+        };
         if let Some(cluster) = &mut self.clusters[block.cluster] {
             cluster.resident -= 1;
             if cluster.resident == 0 {
                 self.clusters[block.cluster] = None;
             }
         }
-        let Some(grid) = &mut self.grids[block.grid] else { return };
+        let Some(grid) = &mut self.grids[block.grid] else {
+            return;
+        };
         let sm = &mut self.sms[block.device as usize][block.sm as usize];
         sm.blocks -= 1;
         sm.threads -= grid.threads().next_multiple_of(32);
@@ -212,6 +233,9 @@ impl Machine {
         self.clusters.clear();
         self.ready.clear();
         self.queues.iter_mut().for_each(|q| q.clear());
-        self.sms.iter_mut().flatten().for_each(|sm| *sm = Sm::default());
+        self.sms
+            .iter_mut()
+            .flatten()
+            .for_each(|sm| *sm = Sm::default());
     }
 }

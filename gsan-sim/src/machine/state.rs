@@ -58,7 +58,11 @@ impl Grid {
         let (cluster, rank) = (n / size, n % size);
         let [cx, cy, _] = self.cluster.map(|c| u64::from(c.max(1)));
         let clusters = [0, 1].map(|i| u64::from(self.grid[i]) / u64::from(self.cluster[i].max(1)));
-        let outer = [cluster % clusters[0], cluster / clusters[0] % clusters[1], cluster / clusters[0] / clusters[1]];
+        let outer = [
+            cluster % clusters[0],
+            cluster / clusters[0] % clusters[1],
+            cluster / clusters[0] / clusters[1],
+        ];
         let inner = [rank % cx, rank / cx % cy, rank / cx / cy];
         [0, 1, 2].map(|i| (outer[i] * u64::from(self.cluster[i].max(1)) + inner[i]) as u32)
     }
@@ -157,7 +161,10 @@ pub struct Group {
 
 impl Group {
     pub fn joins(&self, other: &Group) -> bool {
-        self.pc == other.pc && self.frame == other.frame && self.state == other.state && self.stack == other.stack
+        self.pc == other.pc
+            && self.frame == other.frame
+            && self.state == other.state
+            && self.stack == other.stack
     }
 }
 

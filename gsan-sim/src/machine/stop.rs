@@ -127,9 +127,10 @@ impl Stop {
     /// The place, if it is one.
     pub fn site(&self) -> Option<&Site> {
         match self {
-            Stop::Trap { site } | Stop::Assert { site, .. } | Stop::Fault { site, .. } | Stop::Unsupported { site, .. } => {
-                Some(site)
-            }
+            Stop::Trap { site }
+            | Stop::Assert { site, .. }
+            | Stop::Fault { site, .. }
+            | Stop::Unsupported { site, .. } => Some(site),
             Stop::Deadlock { .. } | Stop::Budget { .. } => None,
         }
     }
@@ -140,16 +141,26 @@ impl fmt::Display for Stop {
         match self {
             Stop::Trap { site } => write!(f, "trap in {site}"),
             Stop::Assert { site, message } => write!(f, "assertion failed: {message}; in {site}"),
-            Stop::Fault { site, kind, address, detail } => {
+            Stop::Fault {
+                site,
+                kind,
+                address,
+                detail,
+            } => {
                 write!(f, "fault at address {address:#x}: {kind}")?;
                 if !detail.is_empty() {
                     write!(f, " ({detail})")?;
                 }
                 write!(f, "; in {site}")
             }
-            Stop::Deadlock { device, description } => write!(f, "deadlock on device {device}: {description}"),
+            Stop::Deadlock {
+                device,
+                description,
+            } => write!(f, "deadlock on device {device}: {description}"),
             Stop::Budget { description } => write!(f, "step budget used up: {description}"),
-            Stop::Unsupported { site, what } => write!(f, "the simulator cannot run `{what}`; in {site}"),
+            Stop::Unsupported { site, what } => {
+                write!(f, "the simulator cannot run `{what}`; in {site}")
+            }
         }
     }
 }

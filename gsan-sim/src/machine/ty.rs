@@ -40,9 +40,34 @@ pub enum Ty {
 
 /// All of them, by number.
 const ALL: [Ty; 28] = [
-    Ty::Pred, Ty::B8, Ty::U8, Ty::S8, Ty::B16, Ty::U16, Ty::S16, Ty::B32, Ty::U32, Ty::S32, Ty::B64, Ty::U64, Ty::S64,
-    Ty::B128, Ty::F16, Ty::F16x2, Ty::Bf16, Ty::Bf16x2, Ty::F32, Ty::Tf32, Ty::F64, Ty::E4m3, Ty::E5m2, Ty::E4m3x2,
-    Ty::E5m2x2, Ty::U16x2, Ty::S16x2, Ty::F32x2,
+    Ty::Pred,
+    Ty::B8,
+    Ty::U8,
+    Ty::S8,
+    Ty::B16,
+    Ty::U16,
+    Ty::S16,
+    Ty::B32,
+    Ty::U32,
+    Ty::S32,
+    Ty::B64,
+    Ty::U64,
+    Ty::S64,
+    Ty::B128,
+    Ty::F16,
+    Ty::F16x2,
+    Ty::Bf16,
+    Ty::Bf16x2,
+    Ty::F32,
+    Ty::Tf32,
+    Ty::F64,
+    Ty::E4m3,
+    Ty::E5m2,
+    Ty::E4m3x2,
+    Ty::E5m2x2,
+    Ty::U16x2,
+    Ty::S16x2,
+    Ty::F32x2,
 ];
 
 impl Ty {
@@ -91,7 +116,15 @@ impl Ty {
         match self {
             Ty::Pred | Ty::B8 | Ty::U8 | Ty::S8 | Ty::E4m3 | Ty::E5m2 => 1,
             Ty::B16 | Ty::U16 | Ty::S16 | Ty::F16 | Ty::Bf16 | Ty::E4m3x2 | Ty::E5m2x2 => 2,
-            Ty::B32 | Ty::U32 | Ty::S32 | Ty::F32 | Ty::Tf32 | Ty::F16x2 | Ty::Bf16x2 | Ty::U16x2 | Ty::S16x2 => 4,
+            Ty::B32
+            | Ty::U32
+            | Ty::S32
+            | Ty::F32
+            | Ty::Tf32
+            | Ty::F16x2
+            | Ty::Bf16x2
+            | Ty::U16x2
+            | Ty::S16x2 => 4,
             Ty::B64 | Ty::U64 | Ty::S64 | Ty::F64 | Ty::F32x2 => 8,
             Ty::B128 => 16,
         }
@@ -106,7 +139,18 @@ impl Ty {
     pub fn is_int(self) -> bool {
         matches!(
             self,
-            Ty::B8 | Ty::U8 | Ty::S8 | Ty::B16 | Ty::U16 | Ty::S16 | Ty::B32 | Ty::U32 | Ty::S32 | Ty::B64 | Ty::U64 | Ty::S64
+            Ty::B8
+                | Ty::U8
+                | Ty::S8
+                | Ty::B16
+                | Ty::U16
+                | Ty::S16
+                | Ty::B32
+                | Ty::U32
+                | Ty::S32
+                | Ty::B64
+                | Ty::U64
+                | Ty::S64
         )
     }
 
@@ -150,7 +194,9 @@ macro_rules! values {
         }
     )* };
 }
-values!(u8 as u8, i8 as u8, u16 as u16, i16 as u16, u32 as u32, i32 as u32, u64 as u64, i64 as u64);
+values!(
+    u8 as u8, i8 as u8, u16 as u16, i16 as u16, u32 as u32, i32 as u32, u64 as u64, i64 as u64
+);
 
 impl Value for f32 {
     #[inline(always)]
@@ -189,7 +235,11 @@ impl Value for bool {
 #[inline]
 pub fn extend(value: u64, bytes: u32, signed: bool, to: u32) -> u64 {
     let unused = 64 - 8 * bytes.min(8);
-    let wide = if signed { ((value << unused) as i64 >> unused) as u64 } else { value << unused >> unused };
+    let wide = if signed {
+        ((value << unused) as i64 >> unused) as u64
+    } else {
+        value << unused >> unused
+    };
     let drop = 64 - 8 * to.min(8);
     wide << drop >> drop
 }

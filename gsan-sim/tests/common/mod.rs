@@ -20,13 +20,23 @@ impl Bench {
 
     pub fn with(config: Config, ptx: &str) -> Bench {
         let mut machine = Machine::new(config);
-        let text = if ptx.contains(".version") { ptx.to_string() } else { format!("{HEADER}{ptx}") };
-        let module = machine.load_module(0, &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let text = if ptx.contains(".version") {
+            ptx.to_string()
+        } else {
+            format!("{HEADER}{ptx}")
+        };
+        let module = machine
+            .load_module(0, &text)
+            .unwrap_or_else(|e| panic!("{e}\n{text}"));
         Bench { machine, module }
     }
 
     pub fn buffer(&mut self, bytes: &[u8]) -> u64 {
-        let va = self.machine.memory_mut().allocate(0, bytes.len() as u64).unwrap();
+        let va = self
+            .machine
+            .memory_mut()
+            .allocate(0, bytes.len() as u64)
+            .unwrap();
         self.machine.memory_mut().write(va, bytes).unwrap();
         va
     }
@@ -39,27 +49,43 @@ impl Bench {
     pub fn read(&self, va: u64, n: usize) -> Vec<u32> {
         let mut bytes = vec![0; 4 * n];
         self.machine.memory().read(va, &mut bytes).unwrap();
-        bytes.chunks_exact(4).map(|c| u32::from_le_bytes(c.try_into().unwrap())).collect()
+        bytes
+            .chunks_exact(4)
+            .map(|c| u32::from_le_bytes(c.try_into().unwrap()))
+            .collect()
     }
 
     pub fn read64(&self, va: u64, n: usize) -> Vec<u64> {
         let mut bytes = vec![0; 8 * n];
         self.machine.memory().read(va, &mut bytes).unwrap();
-        bytes.chunks_exact(8).map(|c| u64::from_le_bytes(c.try_into().unwrap())).collect()
+        bytes
+            .chunks_exact(8)
+            .map(|c| u64::from_le_bytes(c.try_into().unwrap()))
+            .collect()
     }
 
     pub fn kernel(&self, name: &str) -> FunctionId {
-        self.machine.function(self.module, name).unwrap_or_else(|| panic!("no kernel {name}"))
+        self.machine
+            .function(self.module, name)
+            .unwrap_or_else(|| panic!("no kernel {name}"))
     }
 
     /// Lays out the arguments (all of the sizes that the kernel says) and launches.
-    pub fn start(&mut self, name: &str, grid: [u32; 3], block: [u32; 3], shared: u32, args: &[u64]) -> GridId {
+    pub fn start(
+        &mut self,
+        name: &str,
+        grid: [u32; 3],
+        block: [u32; 3],
+        shared: u32,
+        args: &[u64],
+    ) -> GridId {
         let f = self.kernel(name);
         let info = self.machine.function_info(f).unwrap();
         let mut params = vec![0; info.param_bytes as usize];
         assert_eq!(info.params.len(), args.len());
         for (&(offset, size), arg) in info.params.iter().zip(args) {
-            params[offset as usize..(offset + size) as usize].copy_from_slice(&arg.to_le_bytes()[..size as usize]);
+            params[offset as usize..(offset + size) as usize]
+                .copy_from_slice(&arg.to_le_bytes()[..size as usize]);
         }
         let launch = LaunchDesc {
             device: 0,
@@ -91,7 +117,8 @@ impl Bench {
     }
 
     pub fn run(&mut self, name: &str, grid: u32, block: u32, args: &[u64]) {
-        self.try_run(name, grid, block, args).unwrap_or_else(|s| panic!("{s}"));
+        self.try_run(name, grid, block, args)
+            .unwrap_or_else(|s| panic!("{s}"));
     }
 }
 

@@ -19,29 +19,76 @@ pub fn find(opcode: &str, mods: &Mods<'_>) -> Option<Alu> {
         "cnot" => same(by_int!(ty, one, |a| if a == 0 { 1 } else { 0 })),
         "shl" | "shr" => shift(opcode, ty),
         "shf" => funnel(mods),
-        "popc" => counted(ty, if wide { one!(|_, a: u64| a.count_ones()) } else { one!(|_, a: u32| a.count_ones()) }),
-        "clz" => counted(ty, if wide { one!(|_, a: u64| a.leading_zeros()) } else { one!(|_, a: u32| a.leading_zeros()) }),
+        "popc" => counted(
+            ty,
+            if wide {
+                one!(|_, a: u64| a.count_ones())
+            } else {
+                one!(|_, a: u32| a.count_ones())
+            },
+        ),
+        "clz" => counted(
+            ty,
+            if wide {
+                one!(|_, a: u64| a.leading_zeros())
+            } else {
+                one!(|_, a: u32| a.leading_zeros())
+            },
+        ),
         "bfind" => find_leading(ty, mods.has("shiftamt")),
-        "brev" => same(Some(if wide { one!(|_, a: u64| a.reverse_bits()) } else { one!(|_, a: u32| a.reverse_bits()) })),
+        "brev" => same(Some(if wide {
+            one!(|_, a: u64| a.reverse_bits())
+        } else {
+            one!(|_, a: u32| a.reverse_bits())
+        })),
         "bfe" => {
             let func = match ty {
-                Ty::U32 => three!(|_, a: u32, pos: u32, len: u32| extract(u64::from(a), pos, len, 32, false) as u32),
-                Ty::S32 => three!(|_, a: u32, pos: u32, len: u32| extract(u64::from(a), pos, len, 32, true) as u32),
+                Ty::U32 => three!(|_, a: u32, pos: u32, len: u32| extract(
+                    u64::from(a),
+                    pos,
+                    len,
+                    32,
+                    false
+                ) as u32),
+                Ty::S32 => {
+                    three!(
+                        |_, a: u32, pos: u32, len: u32| extract(u64::from(a), pos, len, 32, true)
+                            as u32
+                    )
+                }
                 Ty::U64 => three!(|_, a: u64, pos: u32, len: u32| extract(a, pos, len, 64, false)),
                 Ty::S64 => three!(|_, a: u64, pos: u32, len: u32| extract(a, pos, len, 64, true)),
                 _ => return None,
             };
-            Some(Alu { func, flags: 0, dst: ty, src: [ty, Ty::U32, Ty::U32, Ty::U32] })
+            Some(Alu {
+                func,
+                flags: 0,
+                dst: ty,
+                src: [ty, Ty::U32, Ty::U32, Ty::U32],
+            })
         }
         "bfi" => {
             fn narrow(_: u32, a: &Row, b: &Row, pos: &Row, len: &Row, out: &mut Row, mask: u32) {
-                lanes!(mask, l, out[l] = insert(a[l], b[l], pos[l] as u32, len[l] as u32, 32));
+                lanes!(
+                    mask,
+                    l,
+                    out[l] = insert(a[l], b[l], pos[l] as u32, len[l] as u32, 32)
+                );
             }
             fn full(_: u32, a: &Row, b: &Row, pos: &Row, len: &Row, out: &mut Row, mask: u32) {
-                lanes!(mask, l, out[l] = insert(a[l], b[l], pos[l] as u32, len[l] as u32, 64));
+                lanes!(
+                    mask,
+                    l,
+                    out[l] = insert(a[l], b[l], pos[l] as u32, len[l] as u32, 64)
+                );
             }
             let func = Func::Four(if wide { full as Fn4 } else { narrow as Fn4 });
-            Some(Alu { func, flags: 0, dst: ty, src: [ty, ty, Ty::U32, Ty::U32] })
+            Some(Alu {
+                func,
+                flags: 0,
+                dst: ty,
+                src: [ty, ty, Ty::U32, Ty::U32],
+            })
         }
         "bmsk" => Some(Alu {
             func: two!(|f, a: u32, b: u32| mask_of(f, a, b)),
@@ -56,7 +103,9 @@ pub fn find(opcode: &str, mods: &Mods<'_>) -> Option<Alu> {
             src: [ty, Ty::U32, Ty::U32, Ty::U32],
         }),
         "prmt" => {
-            let mode = ["f4e", "b4e", "rc8", "ecl", "ecr", "rc16"].iter().position(|m| mods.has(m));
+            let mode = ["f4e", "b4e", "rc8", "ecl", "ecr", "rc16"]
+                .iter()
+                .position(|m| mods.has(m));
             let func = three!(|f, a: u32, b: u32, c: u32| permute(f, a, b, c));
             Some(Alu::same(func, mode.map_or(0, |m| m as u32 + 1), Ty::B32))
         }
@@ -72,7 +121,11 @@ pub fn find(opcode: &str, mods: &Mods<'_>) -> Option<Alu> {
 
 /// `lop3`: the look-up table is the flags word.
 pub fn lop3(table: u32) -> Alu {
-    Alu::same(three!(|t, a: u32, b: u32, c: u32| lookup(t, a, b, c)), table, Ty::B32)
+    Alu::same(
+        three!(|t, a: u32, b: u32, c: u32| lookup(t, a, b, c)),
+        table,
+        Ty::B32,
+    )
 }
 
 #[inline(always)]
@@ -105,7 +158,12 @@ fn shift(opcode: &str, ty: Ty) -> Option<Alu> {
         (_, Ty::B64 | Ty::U64) => two!(|_, a: u64, n: u32| a.checked_shr(n).unwrap_or(0)),
         _ => return None,
     };
-    Some(Alu { func, flags: 0, dst: ty, src: [ty, Ty::U32, Ty::U32, Ty::U32] })
+    Some(Alu {
+        func,
+        flags: 0,
+        dst: ty,
+        src: [ty, Ty::U32, Ty::U32, Ty::U32],
+    })
 }
 
 /// `shf.{l,r}.{clamp,wrap}.b32 d, a, b, c`: b:a shifted, one half kept.
@@ -128,7 +186,12 @@ fn funnel(mods: &Mods<'_>) -> Option<Alu> {
 }
 
 fn counted(ty: Ty, func: Func) -> Option<Alu> {
-    Some(Alu { func, flags: 0, dst: Ty::U32, src: [ty; 4] })
+    Some(Alu {
+        func,
+        flags: 0,
+        dst: Ty::U32,
+        src: [ty; 4],
+    })
 }
 
 fn find_leading(ty: Ty, shift_amount: bool) -> Option<Alu> {
@@ -140,7 +203,12 @@ fn find_leading(ty: Ty, shift_amount: bool) -> Option<Alu> {
         Ty::S64 => one!(|f, a: i64| leading((if a < 0 { !a } else { a }) as u64, 64, f)),
         _ => return None,
     };
-    Some(Alu { func, flags: u32::from(shift_amount), dst: Ty::U32, src: [ty; 4] })
+    Some(Alu {
+        func,
+        flags: u32::from(shift_amount),
+        dst: Ty::U32,
+        src: [ty; 4],
+    })
 }
 
 #[inline(always)]
@@ -149,7 +217,11 @@ fn leading(a: u64, width: u32, shift_amount: u32) -> u32 {
         return u32::MAX;
     }
     let position = 63 - a.leading_zeros();
-    if shift_amount != 0 { width - 1 - position } else { position }
+    if shift_amount != 0 {
+        width - 1 - position
+    } else {
+        position
+    }
 }
 
 #[inline(always)]
@@ -162,10 +234,18 @@ fn extract(a: u64, pos: u32, len: u32, width: u32, signed: bool) -> u64 {
     };
     let field = if pos >= width { 0 } else { a >> pos };
     let have = len.min(width.saturating_sub(pos));
-    let low = if have >= 64 { u64::MAX } else { (1u64 << have) - 1 };
+    let low = if have >= 64 {
+        u64::MAX
+    } else {
+        (1u64 << have) - 1
+    };
     let value = field & low;
     let value = if sign { value | !low } else { value };
-    if width == 32 { value & 0xffff_ffff } else { value }
+    if width == 32 {
+        value & 0xffff_ffff
+    } else {
+        value
+    }
 }
 
 #[inline(always)]
@@ -175,13 +255,27 @@ fn insert(a: u64, b: u64, pos: u32, len: u32, width: u32) -> u64 {
         return b;
     }
     let len = len.min(width - pos);
-    let field = if len >= 64 { u64::MAX } else { (1u64 << len) - 1 } << pos;
+    let field = if len >= 64 {
+        u64::MAX
+    } else {
+        (1u64 << len) - 1
+    } << pos;
     (b & !field) | (a << pos & field)
 }
 
 fn mask_of(wrap: u32, a: u32, b: u32) -> u32 {
-    let (a, b) = if wrap != 0 { (a & 31, b & 31) } else { (a.min(32), b.min(32)) };
-    let up_to = |n: u32| if n >= 32 { u64::from(u32::MAX) } else { (1u64 << n) - 1 };
+    let (a, b) = if wrap != 0 {
+        (a & 31, b & 31)
+    } else {
+        (a.min(32), b.min(32))
+    };
+    let up_to = |n: u32| {
+        if n >= 32 {
+            u64::from(u32::MAX)
+        } else {
+            (1u64 << n) - 1
+        }
+    };
     (up_to((a + b).min(32)) & !up_to(a)) as u32
 }
 
@@ -190,7 +284,11 @@ fn size_extend(flags: u32, a: u32, n: u32) -> u32 {
     if n == 0 {
         return 0;
     }
-    if flags & 2 != 0 { ((a << (32 - n)) as i32 >> (32 - n)) as u32 } else { a << (32 - n) >> (32 - n) }
+    if flags & 2 != 0 {
+        ((a << (32 - n)) as i32 >> (32 - n)) as u32
+    } else {
+        a << (32 - n) >> (32 - n)
+    }
 }
 
 /// `prmt.b32`: mode 0 is the general one, then f4e, b4e, rc8, ecl, ecr, rc16.
@@ -208,7 +306,11 @@ fn permute(mode: u32, a: u32, b: u32, c: u32) -> u32 {
             _ => ((s & 1) * 2 + (i & 1), false),
         };
         let byte = (bytes >> (8 * (selector & 7))) as u8;
-        let byte = if sign { ((byte as i8) >> 7) as u8 } else { byte };
+        let byte = if sign {
+            ((byte as i8) >> 7) as u8
+        } else {
+            byte
+        };
         r | u32::from(byte) << (8 * i)
     })
 }
@@ -218,9 +320,17 @@ fn nth_set(mask: u32, base: u32, offset: i32) -> u32 {
         return u32::MAX;
     }
     let mut count = 0;
-    let order: Vec<u32> = if offset >= 0 { (base..32).collect() } else { (0..=base).rev().collect() };
+    let order: Vec<u32> = if offset >= 0 {
+        (base..32).collect()
+    } else {
+        (0..=base).rev().collect()
+    };
     if offset == 0 {
-        return if mask >> base & 1 == 1 { base } else { u32::MAX };
+        return if mask >> base & 1 == 1 {
+            base
+        } else {
+            u32::MAX
+        };
     }
     for i in order {
         if mask >> i & 1 == 1 {

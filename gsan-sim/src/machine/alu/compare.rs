@@ -106,8 +106,23 @@ pub fn find(mods: &Mods<'_>) -> Option<Compare> {
     let word = mods.words.iter().find(|w| {
         matches!(
             **w,
-            "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "lo" | "ls" | "hi" | "hs" | "equ" | "neu" | "ltu" | "leu" | "gtu" | "geu"
-                | "num" | "nan"
+            "eq" | "ne"
+                | "lt"
+                | "le"
+                | "gt"
+                | "ge"
+                | "lo"
+                | "ls"
+                | "hi"
+                | "hs"
+                | "equ"
+                | "neu"
+                | "ltu"
+                | "leu"
+                | "gtu"
+                | "geu"
+                | "num"
+                | "nan"
         )
     })?;
     let signed = ty.is_signed();
@@ -144,7 +159,11 @@ pub fn find(mods: &Mods<'_>) -> Option<Compare> {
             _ => return None,
         }
     };
-    Some(Compare { func, flags: if mods.has("ftz") { FTZ } else { 0 }, ty })
+    Some(Compare {
+        func,
+        flags: if mods.has("ftz") { FTZ } else { 0 },
+        ty,
+    })
 }
 
 /// `testp.{finite,infinite,number,notanumber,normal,subnormal}`, as a comparison of the operand with itself.
@@ -170,4 +189,3 @@ pub fn find_test(mods: &Mods<'_>) -> Option<Compare> {
     };
     Some(Compare { func, flags: 0, ty })
 }
-

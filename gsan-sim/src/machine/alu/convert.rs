@@ -1,6 +1,9 @@
 //! `cvt` between all types.
 
-use super::round::{BF16, E4M3, E5M2, F16, FTZ, Format, RELU, Rounding, SAT, SATFINITE, TF32, canonical, flush, to_f32};
+use super::round::{
+    BF16, E4M3, E5M2, F16, FTZ, Format, RELU, Rounding, SAT, SATFINITE, TF32, canonical, flush,
+    to_f32,
+};
 use super::{Alu, Mods, one, two};
 use crate::machine::ty::{Ty, extend};
 
@@ -14,24 +17,44 @@ pub fn find(opcode: &str, mods: &Mods<'_>) -> Option<Alu> {
     if opcode != "cvt" {
         return None;
     }
-    let [dst, src] = mods.types[..] else { return None };
-    if dst == Ty::Pred || src == Ty::Pred || dst == Ty::B128 || src == Ty::B128 || mods.has("rs") || mods.has("scaled") {
+    let [dst, src] = mods.types[..] else {
+        return None;
+    };
+    if dst == Ty::Pred
+        || src == Ty::Pred
+        || dst == Ty::B128
+        || src == Ty::B128
+        || mods.has("rs")
+        || mods.has("scaled")
+    {
         return None;
     }
-    let integral = mods.words.iter().any(|w| matches!(*w, "rni" | "rzi" | "rmi" | "rpi"));
+    let integral = mods
+        .words
+        .iter()
+        .any(|w| matches!(*w, "rni" | "rzi" | "rmi" | "rpi"));
     let base = mods.float_flags() | if integral { 0 } else { KEEP };
     let flags = with_types(base, dst, src);
     // Packed results take two operands (the first one is the upper half), or one packed operand.
     if matches!(dst, Ty::F16x2 | Ty::Bf16x2 | Ty::E4m3x2 | Ty::E5m2x2) && src == Ty::F32 {
         let func = two!(|f, a: u32, b: u32| pack(f, a, b));
-        return Some(Alu { func, flags, dst, src: [src; 4] });
+        return Some(Alu {
+            func,
+            flags,
+            dst,
+            src: [src; 4],
+        });
     }
     let func = match (dst, src) {
         _ if dst.is_int() && src.is_int() => {
             if base & SAT != 0 {
                 one!(|f, a: u64| saturate(f, a))
             } else {
-                match (src.bytes().min(dst.bytes()), src.is_signed() && dst.bytes() > src.bytes(), dst.bytes()) {
+                match (
+                    src.bytes().min(dst.bytes()),
+                    src.is_signed() && dst.bytes() > src.bytes(),
+                    dst.bytes(),
+                ) {
                     (1, false, _) => one!(|_, a: u8| a),
                     (2, false, _) => one!(|_, a: u16| a),
                     (4, false, _) => one!(|_, a: u32| a),
@@ -45,7 +68,9 @@ pub fn find(opcode: &str, mods: &Mods<'_>) -> Option<Alu> {
                 }
             }
         }
-        (Ty::F32, Ty::F32 | Ty::F64) | (Ty::F64, Ty::F32 | Ty::F64) => one!(|f, a: u64| float_to_float(f, a)),
+        (Ty::F32, Ty::F32 | Ty::F64) | (Ty::F64, Ty::F32 | Ty::F64) => {
+            one!(|f, a: u64| float_to_float(f, a))
+        }
         (Ty::F16x2, Ty::E4m3x2 | Ty::E5m2x2) => one!(|f, a: u32| unpack_fp8(f, a)),
         (Ty::E4m3x2 | Ty::E5m2x2, Ty::F16x2 | Ty::Bf16x2) => one!(|f, a: u32| repack_fp8(f, a)),
         _ if dst.is_int() => one!(|f, a: u64| float_to_int(f, a)),
@@ -53,11 +78,19 @@ pub fn find(opcode: &str, mods: &Mods<'_>) -> Option<Alu> {
         _ if small(dst).is_some() || small(src).is_some() => one!(|f, a: u64| float_to_float(f, a)),
         _ => return None,
     };
-    Some(Alu { func, flags, dst, src: [src; 4] })
+    Some(Alu {
+        func,
+        flags,
+        dst,
+        src: [src; 4],
+    })
 }
 
 fn types(flags: u32) -> (Ty, Ty) {
-    (Ty::from_number(flags >> 24), Ty::from_number(flags >> 16 & 0xff))
+    (
+        Ty::from_number(flags >> 24),
+        Ty::from_number(flags >> 16 & 0xff),
+    )
 }
 
 fn small(ty: Ty) -> Option<Format> {
@@ -83,7 +116,11 @@ fn load(ty: Ty, bits: u64, flags: u32) -> f64 {
 
 /// Rounds a double to a float register.
 fn store(ty: Ty, x: f64, flags: u32) -> u64 {
-    let x = if flags & SAT != 0 { if x > 0.0 { x.min(1.0) } else { 0.0 } } else { x };
+    let x = if flags & SAT != 0 {
+        if x > 0.0 { x.min(1.0) } else { 0.0 }
+    } else {
+        x
+    };
     match ty {
         Ty::F32 => u64::from(canonical(flush(to_f32(x, Rounding::of(flags)), flags)).to_bits()),
         Ty::F64 => x.to_bits(),
@@ -96,7 +133,11 @@ fn float_to_float(flags: u32, a: u64) -> u64 {
     let (dst, src) = types(flags);
     let x = load(src, a, flags);
     let x = if flags & RELU != 0 && x < 0.0 { 0.0 } else { x };
-    store(dst, if dst == src { to_integral(x, flags) } else { x }, flags)
+    store(
+        dst,
+        if dst == src { to_integral(x, flags) } else { x },
+        flags,
+    )
 }
 
 /// `cvt.rni.f32.f32` and the like round to an integral value (the modes are shared with `.rn`; of one type to itself only
@@ -117,18 +158,31 @@ const KEEP: u32 = 1 << 9;
 
 fn range(ty: Ty) -> (i128, i128) {
     let bits = 8 * ty.bytes();
-    if ty.is_signed() { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) }
+    if ty.is_signed() {
+        (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
+    } else {
+        (0, (1i128 << bits) - 1)
+    }
 }
 
 fn as_integer(ty: Ty, bits: u64) -> i128 {
     let wide = extend(bits, ty.bytes(), ty.is_signed(), 8);
-    if ty.is_signed() { i128::from(wide as i64) } else { i128::from(wide) }
+    if ty.is_signed() {
+        i128::from(wide as i64)
+    } else {
+        i128::from(wide)
+    }
 }
 
 fn saturate(flags: u32, a: u64) -> u64 {
     let (dst, src) = types(flags);
     let (low, high) = range(dst);
-    extend(as_integer(src, a).clamp(low, high) as u64, dst.bytes(), false, 8)
+    extend(
+        as_integer(src, a).clamp(low, high) as u64,
+        dst.bytes(),
+        false,
+        8,
+    )
 }
 
 /// Out of range: clamped. NaN: zero, but the top bit alone where the source is f64 or the result has 64 bits.
@@ -136,11 +190,20 @@ fn float_to_int(flags: u32, a: u64) -> u64 {
     let (dst, src) = types(flags);
     let x = load(src, a, flags);
     if x.is_nan() {
-        return if dst.bytes() == 8 || src == Ty::F64 { 1 << (8 * dst.bytes() - 1) } else { 0 };
+        return if dst.bytes() == 8 || src == Ty::F64 {
+            1 << (8 * dst.bytes() - 1)
+        } else {
+            0
+        };
     }
     let (low, high) = range(dst);
     let rounded = to_integral(x, flags & !KEEP);
-    extend((rounded as i128).clamp(low, high) as u64, dst.bytes(), false, 8)
+    extend(
+        (rounded as i128).clamp(low, high) as u64,
+        dst.bytes(),
+        false,
+        8,
+    )
 }
 
 fn int_to_float(flags: u32, a: u64) -> u64 {
@@ -157,7 +220,13 @@ fn int_to_float(flags: u32, a: u64) -> u64 {
 
 fn pack(flags: u32, a: u32, b: u32) -> u32 {
     let (dst, _) = types(flags);
-    let one = |x: u32| store(dst, f64::from(flush(f32::from_bits(x), flags)), flags & !FTZ) as u32;
+    let one = |x: u32| {
+        store(
+            dst,
+            f64::from(flush(f32::from_bits(x), flags)),
+            flags & !FTZ,
+        ) as u32
+    };
     let shift = 4 * dst.bytes();
     // fp8 conversions always saturate.
     one(a) << shift | one(b)
@@ -165,7 +234,13 @@ fn pack(flags: u32, a: u32, b: u32) -> u32 {
 
 fn unpack_fp8(flags: u32, a: u32) -> u32 {
     let (_, src) = types(flags);
-    let one = |bits: u32| store(Ty::F16, load(src, u64::from(bits & 0xff), 0), flags & !(FTZ | SATFINITE)) as u32;
+    let one = |bits: u32| {
+        store(
+            Ty::F16,
+            load(src, u64::from(bits & 0xff), 0),
+            flags & !(FTZ | SATFINITE),
+        ) as u32
+    };
     one(a) | one(a >> 8) << 16
 }
 
@@ -174,4 +249,3 @@ fn repack_fp8(flags: u32, a: u32) -> u32 {
     let one = |bits: u32| store(dst, load(src, u64::from(bits & 0xffff), 0), flags) as u32 & 0xff;
     one(a) | one(a >> 16) << 8
 }
-

@@ -3,7 +3,9 @@
 //! NaN results of f32 are 0x7fffffff, as on the hardware. The `.approx` forms are computed exactly rounded: within the
 //! documented error of the hardware's, not equal to them.
 
-use super::round::{ABS, FTZ, NAN, RELU, Rounding, canonical, direct_f64, finish, flush, to_f32, to_odd, two_sum};
+use super::round::{
+    ABS, FTZ, NAN, RELU, Rounding, canonical, direct_f64, finish, flush, to_f32, to_odd, two_sum,
+};
 use super::{Alu, Func, Mods, one, three, two};
 use crate::machine::ty::Ty;
 
@@ -28,7 +30,11 @@ pub fn find(opcode: &str, mods: &Mods<'_>, operands: usize) -> Option<Alu> {
 fn f32_op(opcode: &str, mods: &Mods<'_>, flags: u32, operands: usize) -> Option<Func> {
     let plain = flags == 0;
     Some(match opcode {
-        "add" | "sub" | "mul" | "fma" | "mad" | "div" | "rcp" | "sqrt" if !mods.only(ARITHMETIC) => return None,
+        "add" | "sub" | "mul" | "fma" | "mad" | "div" | "rcp" | "sqrt"
+            if !mods.only(ARITHMETIC) =>
+        {
+            return None;
+        }
         "add" if plain => two!(|_, a: f32, b: f32| canonical(a + b)),
         "sub" if plain => two!(|_, a: f32, b: f32| canonical(a - b)),
         "mul" if plain => two!(|_, a: f32, b: f32| canonical(a * b)),
@@ -43,8 +49,12 @@ fn f32_op(opcode: &str, mods: &Mods<'_>, flags: u32, operands: usize) -> Option<
         "rsqrt" => one!(|f, a: f32| finish(inverse_root(flush(a, f)), f)),
         "neg" => one!(|f, a: f32| if f == 0 { -a } else { -flush(a, f) }),
         "abs" => one!(|f, a: f32| if f == 0 { a.abs() } else { flush(a, f).abs() }),
-        "min" if operands == 3 => three!(|f, a: f32, b: f32, c: f32| minimum(minimum(a, b, f), c, f)),
-        "max" if operands == 3 => three!(|f, a: f32, b: f32, c: f32| maximum(maximum(a, b, f), c, f)),
+        "min" if operands == 3 => {
+            three!(|f, a: f32, b: f32, c: f32| minimum(minimum(a, b, f), c, f))
+        }
+        "max" if operands == 3 => {
+            three!(|f, a: f32, b: f32, c: f32| maximum(maximum(a, b, f), c, f))
+        }
         "min" => two!(|f, a: f32, b: f32| minimum(a, b, f)),
         "max" => two!(|f, a: f32, b: f32| maximum(a, b, f)),
         "copysign" => two!(|_, a: f32, b: f32| b.copysign(a)),
@@ -66,32 +76,51 @@ fn pair_op(opcode: &str) -> Option<Func> {
         "add" => two!(|f, a: u64, b: u64| halves(a, b, 0, |x, y, _| sum(x, y, f))),
         "sub" => two!(|f, a: u64, b: u64| halves(a, b, 0, |x, y, _| sum(x, -y, f))),
         "mul" => two!(|f, a: u64, b: u64| halves(a, b, 0, |x, y, _| product(x, y, f))),
-        "fma" => three!(|f, a: u64, b: u64, c: u64| halves(a, b, c, |x, y, z| multiply_add(x, y, z, f))),
+        "fma" => {
+            three!(|f, a: u64, b: u64, c: u64| halves(a, b, c, |x, y, z| multiply_add(x, y, z, f)))
+        }
         _ => return None,
     })
 }
 
 fn product(a: f32, b: f32, flags: u32) -> f32 {
-    finish(to_f32(f64::from(flush(a, flags)) * f64::from(flush(b, flags)), Rounding::of(flags)), flags)
+    finish(
+        to_f32(
+            f64::from(flush(a, flags)) * f64::from(flush(b, flags)),
+            Rounding::of(flags),
+        ),
+        flags,
+    )
 }
 
 /// x86-64 without FMA calls a slow library routine; two double operations and rounding to odd do the same.
 #[inline(always)]
 fn fused(a: f32, b: f32, c: f32) -> f32 {
     let (s, e) = two_sum(f64::from(a) * f64::from(b), f64::from(c));
-    if e == 0.0 || e.is_nan() { s as f32 } else { to_odd(s, e) as f32 }
+    if e == 0.0 || e.is_nan() {
+        s as f32
+    } else {
+        to_odd(s, e) as f32
+    }
 }
 
 fn sum(a: f32, b: f32, flags: u32) -> f32 {
     let (a, b) = (f64::from(flush(a, flags)), f64::from(flush(b, flags)));
     let (s, e) = two_sum(a, b);
-    finish(to_f32(zero_sign(to_odd(s, e), a, b, flags), Rounding::of(flags)), flags)
+    finish(
+        to_f32(zero_sign(to_odd(s, e), a, b, flags), Rounding::of(flags)),
+        flags,
+    )
 }
 
 /// An exact zero sum of two unlike zeros or opposites is −0 when rounding down.
 fn zero_sign(s: f64, a: f64, b: f64, flags: u32) -> f64 {
     let opposite = a.is_sign_negative() != b.is_sign_negative();
-    if s == 0.0 && opposite && Rounding::of(flags) == Rounding::Down { -0.0 } else { s }
+    if s == 0.0 && opposite && Rounding::of(flags) == Rounding::Down {
+        -0.0
+    } else {
+        s
+    }
 }
 
 fn multiply_add(a: f32, b: f32, c: f32, flags: u32) -> f32 {
@@ -99,7 +128,10 @@ fn multiply_add(a: f32, b: f32, c: f32, flags: u32) -> f32 {
     let c = f64::from(flush(c, flags));
     let (s, e) = two_sum(p, c);
     let relu = |x: f32| if flags & RELU != 0 && x < 0.0 { 0.0 } else { x };
-    relu(finish(to_f32(zero_sign(to_odd(s, e), p, c, flags), Rounding::of(flags)), flags))
+    relu(finish(
+        to_f32(zero_sign(to_odd(s, e), p, c, flags), Rounding::of(flags)),
+        flags,
+    ))
 }
 
 fn divide(a: f32, b: f32, flags: u32) -> f32 {
@@ -107,7 +139,11 @@ fn divide(a: f32, b: f32, flags: u32) -> f32 {
     let q = a / b;
     // The remainder is exact: a quotient of two 24-bit numbers times 24 bits fits into a fused operation.
     let r = (-q).mul_add(b, a);
-    let e = if r == 0.0 || !q.is_finite() { 0.0 } else { r.signum() * b.signum() * f64::MIN_POSITIVE };
+    let e = if r == 0.0 || !q.is_finite() {
+        0.0
+    } else {
+        r.signum() * b.signum() * f64::MIN_POSITIVE
+    };
     finish(to_f32(to_odd(q, e), Rounding::of(flags)), flags)
 }
 
@@ -115,12 +151,20 @@ fn root(a: f32, flags: u32) -> f32 {
     let a = f64::from(flush(a, flags));
     let s = a.sqrt();
     let r = (-s).mul_add(s, a);
-    let e = if r == 0.0 || !s.is_finite() { 0.0 } else { r.signum() * f64::MIN_POSITIVE };
+    let e = if r == 0.0 || !s.is_finite() {
+        0.0
+    } else {
+        r.signum() * f64::MIN_POSITIVE
+    };
     finish(to_f32(to_odd(s, e), Rounding::of(flags)), flags)
 }
 
 fn inverse_root(a: f32) -> f32 {
-    if a == 0.0 { f32::INFINITY.copysign(a) } else { (1.0 / f64::from(a).sqrt()) as f32 }
+    if a == 0.0 {
+        f32::INFINITY.copysign(a)
+    } else {
+        (1.0 / f64::from(a).sqrt()) as f32
+    }
 }
 
 #[inline(always)]
@@ -147,16 +191,28 @@ fn pick(a: f32, b: f32, flags: u32, smaller: bool) -> f32 {
         }
         if x.is_nan() { y } else { x }
     } else {
-        let first = if x == y { x.is_sign_negative() == smaller } else { (x < y) == smaller };
+        let first = if x == y {
+            x.is_sign_negative() == smaller
+        } else {
+            (x < y) == smaller
+        };
         if first { x } else { y }
     };
-    if flags & ABS != 0 { r.abs().copysign(if sign { -1.0 } else { 1.0 }) } else { r }
+    if flags & ABS != 0 {
+        r.abs().copysign(if sign { -1.0 } else { 1.0 })
+    } else {
+        r
+    }
 }
 
 fn f64_op(opcode: &str, mods: &Mods<'_>, flags: u32, operands: usize) -> Option<Func> {
     let plain = flags == 0;
     Some(match opcode {
-        "add" | "sub" | "mul" | "fma" | "mad" | "div" | "rcp" | "sqrt" if !mods.only(ARITHMETIC) => return None,
+        "add" | "sub" | "mul" | "fma" | "mad" | "div" | "rcp" | "sqrt"
+            if !mods.only(ARITHMETIC) =>
+        {
+            return None;
+        }
         "add" if plain => two!(|_, a: f64, b: f64| a + b),
         "sub" if plain => two!(|_, a: f64, b: f64| a - b),
         "mul" if plain => two!(|_, a: f64, b: f64| a * b),
@@ -175,7 +231,11 @@ fn f64_op(opcode: &str, mods: &Mods<'_>, flags: u32, operands: usize) -> Option<
             let s = a.sqrt();
             direct_f64(s, (-s).mul_add(s, a), Rounding::of(f))
         }),
-        "rsqrt" => one!(|_, a: f64| upper_half(if a == 0.0 { f64::INFINITY.copysign(a) } else { 1.0 / a.sqrt() })),
+        "rsqrt" => one!(|_, a: f64| upper_half(if a == 0.0 {
+            f64::INFINITY.copysign(a)
+        } else {
+            1.0 / a.sqrt()
+        })),
         "neg" => one!(|_, a: f64| -a),
         "abs" => one!(|_, a: f64| a.abs()),
         "min" if operands == 2 => two!(|_, a: f64, b: f64| pick64(a, b, true)),
@@ -207,7 +267,11 @@ fn fused64(a: f64, b: f64, c: f64, flags: u32) -> f64 {
 fn divide64(a: f64, b: f64, flags: u32) -> f64 {
     let q = a / b;
     let r = (-q).mul_add(b, a);
-    let e = if r == 0.0 || !q.is_finite() { 0.0 } else { r.signum() * b.signum() };
+    let e = if r == 0.0 || !q.is_finite() {
+        0.0
+    } else {
+        r.signum() * b.signum()
+    };
     direct_f64(q, e, Rounding::of(flags))
 }
 
@@ -218,7 +282,10 @@ fn pick64(a: f64, b: f64, smaller: bool) -> f64 {
     if b.is_nan() {
         return a;
     }
-    let first = if a == b { a.is_sign_negative() == smaller } else { (a < b) == smaller };
+    let first = if a == b {
+        a.is_sign_negative() == smaller
+    } else {
+        (a < b) == smaller
+    };
     if first { a } else { b }
 }
-

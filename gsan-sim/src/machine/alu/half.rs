@@ -29,8 +29,12 @@ pub fn find(opcode: &str, mods: &Mods<'_>, operands: usize) -> Option<Alu> {
         "fma" => three!(|f, a: u32, b: u32, c: u32| fma(f, a, b, c)),
         "neg" => one!(|f, a: u32| a ^ signs(f)),
         "abs" => one!(|f, a: u32| a & !signs(f)),
-        "min" if operands == 2 => two!(|f, a: u32, b: u32| map2(f, a, b, |x, y, f| pick(x, y, f, true))),
-        "max" if operands == 2 => two!(|f, a: u32, b: u32| map2(f, a, b, |x, y, f| pick(x, y, f, false))),
+        "min" if operands == 2 => {
+            two!(|f, a: u32, b: u32| map2(f, a, b, |x, y, f| pick(x, y, f, true)))
+        }
+        "max" if operands == 2 => {
+            two!(|f, a: u32, b: u32| map2(f, a, b, |x, y, f| pick(x, y, f, false)))
+        }
         "ex2" => one!(|f, a: u32| map2(f, a, 0, |x, _, _| x.exp2())),
         "tanh" => one!(|f, a: u32| map2(f, a, 0, |x, _, _| x.tanh())),
         _ => return None,
@@ -43,7 +47,11 @@ fn format(flags: u32) -> Format {
 }
 
 fn signs(flags: u32) -> u32 {
-    if flags & PAIR != 0 { 0x8000_8000 } else { 0x8000 }
+    if flags & PAIR != 0 {
+        0x8000_8000
+    } else {
+        0x8000
+    }
 }
 
 fn exact_sum(x: f64, y: f64) -> f64 {
@@ -62,9 +70,17 @@ fn load(bits: u32, flags: u32) -> f64 {
 }
 
 fn store(x: f64, flags: u32) -> u32 {
-    let x = if flags & SAT != 0 { if x > 0.0 { x.min(1.0) } else { 0.0 } } else { x };
+    let x = if flags & SAT != 0 {
+        if x > 0.0 { x.min(1.0) } else { 0.0 }
+    } else {
+        x
+    };
     let bits = format(flags).encode(x, flags & (7 | RELU));
-    if flags & FTZ != 0 && flags & BRAIN == 0 && bits & 0x7c00 == 0 { bits & 0x8000 } else { bits }
+    if flags & FTZ != 0 && flags & BRAIN == 0 && bits & 0x7c00 == 0 {
+        bits & 0x8000
+    } else {
+        bits
+    }
 }
 
 fn map2(flags: u32, a: u32, b: u32, f: impl Fn(f64, f64, u32) -> f64) -> u32 {
@@ -80,23 +96,39 @@ fn fma(flags: u32, a: u32, b: u32, c: u32) -> u32 {
         let p = load(a >> shift, flags) * load(b >> shift, flags);
         store(exact_sum(p, load(c >> shift, flags)), flags) << shift
     };
-    if flags & PAIR == 0 { one(0) } else { one(0) | one(16) }
+    if flags & PAIR == 0 {
+        one(0)
+    } else {
+        one(0) | one(16)
+    }
 }
 
 fn pick(x: f64, y: f64, flags: u32, smaller: bool) -> f64 {
     let negative = x.is_sign_negative() != y.is_sign_negative();
-    let (x, y) = if flags & ABS != 0 { (x.abs(), y.abs()) } else { (x, y) };
+    let (x, y) = if flags & ABS != 0 {
+        (x.abs(), y.abs())
+    } else {
+        (x, y)
+    };
     let r = match (x.is_nan(), y.is_nan()) {
         (true, true) => f64::NAN,
         (true, false) | (false, true) if flags & NAN != 0 => f64::NAN,
         (true, false) => y,
         (false, true) => x,
         (false, false) => {
-            let first = if x == y { x.is_sign_negative() == smaller } else { (x < y) == smaller };
+            let first = if x == y {
+                x.is_sign_negative() == smaller
+            } else {
+                (x < y) == smaller
+            };
             if first { x } else { y }
         }
     };
-    if flags & ABS != 0 && !r.is_nan() { r.copysign(if negative { -1.0 } else { 1.0 }) } else { r }
+    if flags & ABS != 0 && !r.is_nan() {
+        r.copysign(if negative { -1.0 } else { 1.0 })
+    } else {
+        r
+    }
 }
 
 /// Adds two values of a half format (for `atom.add`).

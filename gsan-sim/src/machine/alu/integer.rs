@@ -29,16 +29,28 @@ pub fn find(opcode: &str, mods: &Mods<'_>) -> Option<Alu> {
         Part::Low
     };
     match opcode {
-        "add" if mods.has("sat") => same((ty == Ty::S32).then(|| two!(|_, a: i32, b: i32| a.saturating_add(b)))),
-        "sub" if mods.has("sat") => same((ty == Ty::S32).then(|| two!(|_, a: i32, b: i32| a.saturating_sub(b)))),
+        "add" if mods.has("sat") => {
+            same((ty == Ty::S32).then(|| two!(|_, a: i32, b: i32| a.saturating_add(b))))
+        }
+        "sub" if mods.has("sat") => {
+            same((ty == Ty::S32).then(|| two!(|_, a: i32, b: i32| a.saturating_sub(b))))
+        }
         "add" if mods.only(&[]) => same(by_int!(ty, two, |a, b| a.wrapping_add(b))),
         "sub" if mods.only(&[]) => same(by_int!(ty, two, |a, b| a.wrapping_sub(b))),
         "mul" => product(ty, part),
         "mad" => multiply_add(ty, part, mods.has("sat")),
         "mul24" | "mad24" => product24(opcode, ty, part, mods.has("sat")),
         // Division by zero gives all ones on NVIDIA's GPUs; the remainder is the dividend.
-        "div" => same(by_int!(ty, two, |a, b| if b == 0 { !0 } else { a.wrapping_div(b) })),
-        "rem" => same(by_int!(ty, two, |a, b| if b == 0 { a } else { a.wrapping_rem(b) })),
+        "div" => same(by_int!(ty, two, |a, b| if b == 0 {
+            !0
+        } else {
+            a.wrapping_div(b)
+        })),
+        "rem" => same(by_int!(ty, two, |a, b| if b == 0 {
+            a
+        } else {
+            a.wrapping_rem(b)
+        })),
         "abs" => same(match ty {
             Ty::S16 => Some(one!(|_, a: i16| a.wrapping_abs())),
             Ty::S32 => Some(one!(|_, a: i32| a.wrapping_abs())),
@@ -46,8 +58,12 @@ pub fn find(opcode: &str, mods: &Mods<'_>) -> Option<Alu> {
             _ => None,
         }),
         "neg" => same(by_int!(ty, one, |a| a.wrapping_neg())),
-        "min" if mods.has("relu") => same((ty == Ty::S32).then(|| two!(|_, a: i32, b: i32| a.min(b).max(0)))),
-        "max" if mods.has("relu") => same((ty == Ty::S32).then(|| two!(|_, a: i32, b: i32| a.max(b).max(0)))),
+        "min" if mods.has("relu") => {
+            same((ty == Ty::S32).then(|| two!(|_, a: i32, b: i32| a.min(b).max(0))))
+        }
+        "max" if mods.has("relu") => {
+            same((ty == Ty::S32).then(|| two!(|_, a: i32, b: i32| a.max(b).max(0))))
+        }
         "min" => same(by_int!(ty, two, |a, b| a.min(b))),
         "max" => same(by_int!(ty, two, |a, b| a.max(b))),
         "sad" => same(by_int!(ty, three, |a, b, c| c.wrapping_add(if a < b {
@@ -81,36 +97,83 @@ fn product(ty: Ty, part: Part) -> Option<Alu> {
             _ => return None,
         },
     };
-    let dst = if part == Part::Wide { ty.widened()? } else { ty };
-    Some(Alu { func, flags: 0, dst, src: [ty; 4] })
+    let dst = if part == Part::Wide {
+        ty.widened()?
+    } else {
+        ty
+    };
+    Some(Alu {
+        func,
+        flags: 0,
+        dst,
+        src: [ty; 4],
+    })
 }
 
 fn multiply_add(ty: Ty, part: Part, saturate: bool) -> Option<Alu> {
     let func = match part {
         Part::Low => by_int!(ty, three, |a, b, c| a.wrapping_mul(b).wrapping_add(c))?,
         Part::High if saturate => match ty {
-            Ty::S32 => three!(|_, a: i32, b: i32, c: i32| (((i64::from(a) * i64::from(b)) >> 32) as i32).saturating_add(c)),
+            Ty::S32 => three!(
+                |_, a: i32, b: i32, c: i32| (((i64::from(a) * i64::from(b)) >> 32) as i32)
+                    .saturating_add(c)
+            ),
             _ => return None,
         },
         Part::High => match ty {
-            Ty::U16 => three!(|_, a: u16, b: u16, c: u16| (((u32::from(a) * u32::from(b)) >> 16) as u16).wrapping_add(c)),
-            Ty::S16 => three!(|_, a: i16, b: i16, c: i16| (((i32::from(a) * i32::from(b)) >> 16) as i16).wrapping_add(c)),
-            Ty::U32 => three!(|_, a: u32, b: u32, c: u32| (((u64::from(a) * u64::from(b)) >> 32) as u32).wrapping_add(c)),
-            Ty::S32 => three!(|_, a: i32, b: i32, c: i32| (((i64::from(a) * i64::from(b)) >> 32) as i32).wrapping_add(c)),
-            Ty::U64 => three!(|_, a: u64, b: u64, c: u64| (((u128::from(a) * u128::from(b)) >> 64) as u64).wrapping_add(c)),
-            Ty::S64 => three!(|_, a: i64, b: i64, c: i64| (((i128::from(a) * i128::from(b)) >> 64) as i64).wrapping_add(c)),
+            Ty::U16 => three!(
+                |_, a: u16, b: u16, c: u16| (((u32::from(a) * u32::from(b)) >> 16) as u16)
+                    .wrapping_add(c)
+            ),
+            Ty::S16 => three!(
+                |_, a: i16, b: i16, c: i16| (((i32::from(a) * i32::from(b)) >> 16) as i16)
+                    .wrapping_add(c)
+            ),
+            Ty::U32 => three!(
+                |_, a: u32, b: u32, c: u32| (((u64::from(a) * u64::from(b)) >> 32) as u32)
+                    .wrapping_add(c)
+            ),
+            Ty::S32 => three!(
+                |_, a: i32, b: i32, c: i32| (((i64::from(a) * i64::from(b)) >> 32) as i32)
+                    .wrapping_add(c)
+            ),
+            Ty::U64 => three!(
+                |_, a: u64, b: u64, c: u64| (((u128::from(a) * u128::from(b)) >> 64) as u64)
+                    .wrapping_add(c)
+            ),
+            Ty::S64 => three!(
+                |_, a: i64, b: i64, c: i64| (((i128::from(a) * i128::from(b)) >> 64) as i64)
+                    .wrapping_add(c)
+            ),
             _ => return None,
         },
         Part::Wide => match ty {
-            Ty::U16 => three!(|_, a: u16, b: u16, c: u32| (u32::from(a) * u32::from(b)).wrapping_add(c)),
-            Ty::S16 => three!(|_, a: i16, b: i16, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c)),
-            Ty::U32 => three!(|_, a: u32, b: u32, c: u64| (u64::from(a) * u64::from(b)).wrapping_add(c)),
-            Ty::S32 => three!(|_, a: i32, b: i32, c: i64| (i64::from(a) * i64::from(b)).wrapping_add(c)),
+            Ty::U16 => {
+                three!(|_, a: u16, b: u16, c: u32| (u32::from(a) * u32::from(b)).wrapping_add(c))
+            }
+            Ty::S16 => {
+                three!(|_, a: i16, b: i16, c: i32| (i32::from(a) * i32::from(b)).wrapping_add(c))
+            }
+            Ty::U32 => {
+                three!(|_, a: u32, b: u32, c: u64| (u64::from(a) * u64::from(b)).wrapping_add(c))
+            }
+            Ty::S32 => {
+                three!(|_, a: i32, b: i32, c: i64| (i64::from(a) * i64::from(b)).wrapping_add(c))
+            }
             _ => return None,
         },
     };
-    let dst = if part == Part::Wide { ty.widened()? } else { ty };
-    Some(Alu { func, flags: 0, dst, src: [ty, ty, dst, dst] })
+    let dst = if part == Part::Wide {
+        ty.widened()?
+    } else {
+        ty
+    };
+    Some(Alu {
+        func,
+        flags: 0,
+        dst,
+        src: [ty, ty, dst, dst],
+    })
 }
 
 fn product24(opcode: &str, ty: Ty, part: Part, saturate: bool) -> Option<Alu> {
@@ -124,14 +187,22 @@ fn product24(opcode: &str, ty: Ty, part: Part, saturate: bool) -> Option<Alu> {
     }
     let func = match (opcode, ty, part) {
         ("mul24", Ty::U32, Part::Low) => two!(|_, a: u32, b: u32| full_unsigned(a, b) as u32),
-        ("mul24", Ty::U32, Part::High) => two!(|_, a: u32, b: u32| (full_unsigned(a, b) >> 16) as u32),
+        ("mul24", Ty::U32, Part::High) => {
+            two!(|_, a: u32, b: u32| (full_unsigned(a, b) >> 16) as u32)
+        }
         ("mul24", Ty::S32, Part::Low) => two!(|_, a: i32, b: i32| full_signed(a, b) as i32),
-        ("mul24", Ty::S32, Part::High) => two!(|_, a: i32, b: i32| (full_signed(a, b) >> 16) as i32),
-        ("mad24", Ty::U32, Part::Low) => three!(|_, a: u32, b: u32, c: u32| (full_unsigned(a, b) as u32).wrapping_add(c)),
+        ("mul24", Ty::S32, Part::High) => {
+            two!(|_, a: i32, b: i32| (full_signed(a, b) >> 16) as i32)
+        }
+        ("mad24", Ty::U32, Part::Low) => {
+            three!(|_, a: u32, b: u32, c: u32| (full_unsigned(a, b) as u32).wrapping_add(c))
+        }
         ("mad24", Ty::U32, Part::High) => {
             three!(|_, a: u32, b: u32, c: u32| ((full_unsigned(a, b) >> 16) as u32).wrapping_add(c))
         }
-        ("mad24", Ty::S32, Part::Low) => three!(|_, a: i32, b: i32, c: i32| (full_signed(a, b) as i32).wrapping_add(c)),
+        ("mad24", Ty::S32, Part::Low) => {
+            three!(|_, a: i32, b: i32, c: i32| (full_signed(a, b) as i32).wrapping_add(c))
+        }
         ("mad24", Ty::S32, Part::High) if saturate => {
             three!(|_, a: i32, b: i32, c: i32| ((full_signed(a, b) >> 16) as i32).saturating_add(c))
         }
@@ -146,14 +217,24 @@ fn product24(opcode: &str, ty: Ty, part: Part, saturate: bool) -> Option<Alu> {
 /// `dp4a.atype.btype`, `dp2a.{lo,hi}.atype.btype`: bit 0 of the flags: a is signed; bit 1: b is signed; bit 2: `.hi`.
 fn dot(mods: &Mods<'_>, four: bool) -> Option<Alu> {
     let [a, b] = mods.types[..] else { return None };
-    let flags = u32::from(a.is_signed()) | u32::from(b.is_signed()) << 1 | u32::from(mods.has("hi")) << 2;
+    let flags =
+        u32::from(a.is_signed()) | u32::from(b.is_signed()) << 1 | u32::from(mods.has("hi")) << 2;
     let func = if four {
         three!(|f, a: u32, b: u32, c: u32| dp4a(f, a, b, c))
     } else {
         three!(|f, a: u32, b: u32, c: u32| dp2a(f, a, b, c))
     };
-    let dst = if a.is_signed() || b.is_signed() { Ty::S32 } else { Ty::U32 };
-    Some(Alu { func, flags, dst, src: [a, b, dst, dst] })
+    let dst = if a.is_signed() || b.is_signed() {
+        Ty::S32
+    } else {
+        Ty::U32
+    };
+    Some(Alu {
+        func,
+        flags,
+        dst,
+        src: [a, b, dst, dst],
+    })
 }
 
 fn dp4a(flags: u32, a: u32, b: u32, c: u32) -> u32 {
@@ -175,7 +256,11 @@ fn dp2a(flags: u32, a: u32, b: u32, c: u32) -> u32 {
 
 fn part(bits: u32, width: u32, signed: bool) -> i32 {
     let up = bits << (32 - width);
-    if signed { up as i32 >> (32 - width) } else { (up >> (32 - width)) as i32 }
+    if signed {
+        up as i32 >> (32 - width)
+    } else {
+        (up >> (32 - width)) as i32
+    }
 }
 
 fn packed(opcode: &str, mods: &Mods<'_>, ty: Ty) -> Option<Alu> {
@@ -187,10 +272,18 @@ fn packed(opcode: &str, mods: &Mods<'_>, ty: Ty) -> Option<Alu> {
     let func = match opcode {
         "add" => two!(|_, a: u32, b: u32| halves(a, b, |x, y| x.wrapping_add(y))),
         "sub" => two!(|_, a: u32, b: u32| halves(a, b, |x, y| x.wrapping_sub(y))),
-        "min" if mods.has("relu") => two!(|_, a: u32, b: u32| halves(a, b, |x, y| (x as i16).min(y as i16).max(0) as u16)),
-        "max" if mods.has("relu") => two!(|_, a: u32, b: u32| halves(a, b, |x, y| (x as i16).max(y as i16).max(0) as u16)),
-        "min" if signed => two!(|_, a: u32, b: u32| halves(a, b, |x, y| (x as i16).min(y as i16) as u16)),
-        "max" if signed => two!(|_, a: u32, b: u32| halves(a, b, |x, y| (x as i16).max(y as i16) as u16)),
+        "min" if mods.has("relu") => {
+            two!(|_, a: u32, b: u32| halves(a, b, |x, y| (x as i16).min(y as i16).max(0) as u16))
+        }
+        "max" if mods.has("relu") => {
+            two!(|_, a: u32, b: u32| halves(a, b, |x, y| (x as i16).max(y as i16).max(0) as u16))
+        }
+        "min" if signed => {
+            two!(|_, a: u32, b: u32| halves(a, b, |x, y| (x as i16).min(y as i16) as u16))
+        }
+        "max" if signed => {
+            two!(|_, a: u32, b: u32| halves(a, b, |x, y| (x as i16).max(y as i16) as u16))
+        }
         "min" => two!(|_, a: u32, b: u32| halves(a, b, |x, y| x.min(y))),
         "max" => two!(|_, a: u32, b: u32| halves(a, b, |x, y| x.max(y))),
         "neg" if signed => one!(|_, a: u32| halves(a, 0, |x, _| x.wrapping_neg())),
@@ -235,18 +328,34 @@ pub fn find_carry(opcode: &str, mods: &Mods<'_>) -> Option<Carry> {
         ("sub", false, _) => |a, b, _, c| sub::<u64>(a, b, c),
         ("mad", true, false) => |a, b, x, c| add::<u32>(a.wrapping_mul(b) & 0xffff_ffff, x, c),
         ("mad", false, false) => |a, b, x, c| add::<u64>(a.wrapping_mul(b), x, c),
-        ("mad", true, true) if ty.is_signed() => {
-            |a, b, x, c| add::<u32>(u64::from(((i64::from(a as i32) * i64::from(b as i32)) >> 32) as u32), x, c)
-        }
+        ("mad", true, true) if ty.is_signed() => |a, b, x, c| {
+            add::<u32>(
+                u64::from(((i64::from(a as i32) * i64::from(b as i32)) >> 32) as u32),
+                x,
+                c,
+            )
+        },
         ("mad", true, true) => |a, b, x, c| add::<u32>((a * b) >> 32, x, c),
-        ("mad", false, true) if ty.is_signed() => {
-            |a, b, x, c| add::<u64>(((i128::from(a as i64) * i128::from(b as i64)) >> 64) as u64, x, c)
+        ("mad", false, true) if ty.is_signed() => |a, b, x, c| {
+            add::<u64>(
+                ((i128::from(a as i64) * i128::from(b as i64)) >> 64) as u64,
+                x,
+                c,
+            )
+        },
+        ("mad", false, true) => {
+            |a, b, x, c| add::<u64>(((u128::from(a) * u128::from(b)) >> 64) as u64, x, c)
         }
-        ("mad", false, true) => |a, b, x, c| add::<u64>(((u128::from(a) * u128::from(b)) >> 64) as u64, x, c),
         _ => return None,
     };
     let operands = if opcode.starts_with("mad") { 3 } else { 2 };
-    Some(Carry { func, carry_in, carry_out, ty, operands })
+    Some(Carry {
+        func,
+        carry_in,
+        carry_out,
+        ty,
+        operands,
+    })
 }
 
 fn add<T: Value + Into<u128>>(a: u64, b: u64, carry: bool) -> (u64, bool) {
@@ -260,4 +369,3 @@ fn sub<T: Value + Into<u128>>(a: u64, b: u64, borrow: bool) -> (u64, bool) {
     let y = y + u128::from(borrow);
     (T::of(x.wrapping_sub(y) as u64).bits(), x < y)
 }
-

@@ -51,7 +51,12 @@ pub struct Alu {
 impl Alu {
     /// All operands of one type.
     pub fn same(func: Func, flags: u32, ty: Ty) -> Alu {
-        Alu { func, flags, dst: ty, src: [ty; 4] }
+        Alu {
+            func,
+            flags,
+            dst: ty,
+            src: [ty; 4],
+        }
     }
 }
 
@@ -77,7 +82,12 @@ pub(crate) use lanes;
 /// `one!(|flags, a: T| -> R expr)`: a [`Func::One`].
 macro_rules! one {
     (|$f:tt, $a:ident : $T:ty| $e:expr) => {{
-        fn row($f: u32, ra: &$crate::machine::ty::Row, out: &mut $crate::machine::ty::Row, mask: u32) {
+        fn row(
+            $f: u32,
+            ra: &$crate::machine::ty::Row,
+            out: &mut $crate::machine::ty::Row,
+            mask: u32,
+        ) {
             $crate::machine::alu::lanes!(mask, l, {
                 let $a = <$T as $crate::machine::ty::Value>::of(ra[l]);
                 out[l] = $crate::machine::ty::Value::bits($e);
@@ -179,7 +189,10 @@ pub struct Mods<'a> {
 impl<'a> Mods<'a> {
     /// Sorts an instruction's modifiers.
     pub fn new(words: &'a [&'a str]) -> Mods<'a> {
-        Mods { types: words.iter().filter_map(|w| Ty::parse(w)).collect(), words }
+        Mods {
+            types: words.iter().filter_map(|w| Ty::parse(w)).collect(),
+            words,
+        }
     }
 
     /// Whether a modifier is there.
@@ -194,12 +207,15 @@ impl<'a> Mods<'a> {
 
     /// Whether every modifier that is no type is among `known`.
     pub fn only(&self, known: &[&str]) -> bool {
-        self.words.iter().all(|w| Ty::parse(w).is_some() || known.contains(w))
+        self.words
+            .iter()
+            .all(|w| Ty::parse(w).is_some() || known.contains(w))
     }
 
     /// Rounding, flush-to-zero and saturation as a flags word.
     pub fn float_flags(&self) -> u32 {
-        let mut flags = round::Rounding::parse(self.words).unwrap_or(round::Rounding::Nearest) as u32;
+        let mut flags =
+            round::Rounding::parse(self.words).unwrap_or(round::Rounding::Nearest) as u32;
         for (word, bit) in [
             ("ftz", round::FTZ),
             ("sat", round::SAT),

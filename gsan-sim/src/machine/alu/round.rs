@@ -70,7 +70,11 @@ pub fn to_odd(s: f64, e: f64) -> f64 {
         return s;
     }
     let away = (e > 0.0) == (s > 0.0);
-    f64::from_bits(if away { s.to_bits() + 1 } else { s.to_bits() - 1 })
+    f64::from_bits(if away {
+        s.to_bits() + 1
+    } else {
+        s.to_bits() - 1
+    })
 }
 
 /// Rounds a double to an f32 in any mode.
@@ -118,7 +122,11 @@ pub fn direct_f64(s: f64, e: f64, mode: Rounding) -> f64 {
 /// Flushes a subnormal f32 to a zero of its sign.
 #[inline(always)]
 pub fn flush(x: f32, flags: u32) -> f32 {
-    if flags & FTZ != 0 && x.is_subnormal() { 0f32.copysign(x) } else { x }
+    if flags & FTZ != 0 && x.is_subnormal() {
+        0f32.copysign(x)
+    } else {
+        x
+    }
 }
 
 /// Flushes, saturates and makes NaNs canonical.
@@ -134,7 +142,11 @@ pub fn finish(x: f32, flags: u32) -> f32 {
 /// NaNs of f32 arithmetic are all 0x7fffffff.
 #[inline(always)]
 pub fn canonical(x: f32) -> f32 {
-    if x.is_nan() { f32::from_bits(0x7fff_ffff) } else { x }
+    if x.is_nan() {
+        f32::from_bits(0x7fff_ffff)
+    } else {
+        x
+    }
 }
 
 /// A format of at most 32 bits: sign, exponent, mantissa.
@@ -149,15 +161,35 @@ pub struct Format {
 }
 
 /// `.f16`
-pub const F16: Format = Format { exponent: 5, mantissa: 10, ieee: true };
+pub const F16: Format = Format {
+    exponent: 5,
+    mantissa: 10,
+    ieee: true,
+};
 /// `.bf16`
-pub const BF16: Format = Format { exponent: 8, mantissa: 7, ieee: true };
+pub const BF16: Format = Format {
+    exponent: 8,
+    mantissa: 7,
+    ieee: true,
+};
 /// `.tf32`, in its 19 bits; a register holds it in the upper bits of 32.
-pub const TF32: Format = Format { exponent: 8, mantissa: 10, ieee: true };
+pub const TF32: Format = Format {
+    exponent: 8,
+    mantissa: 10,
+    ieee: true,
+};
 /// `.e4m3`
-pub const E4M3: Format = Format { exponent: 4, mantissa: 3, ieee: false };
+pub const E4M3: Format = Format {
+    exponent: 4,
+    mantissa: 3,
+    ieee: false,
+};
 /// `.e5m2`
-pub const E5M2: Format = Format { exponent: 5, mantissa: 2, ieee: true };
+pub const E5M2: Format = Format {
+    exponent: 5,
+    mantissa: 2,
+    ieee: true,
+};
 
 impl Format {
     fn bias(self) -> i32 {
@@ -166,7 +198,11 @@ impl Format {
 
     fn max_finite(self) -> u32 {
         let ones = (1u32 << (self.exponent + self.mantissa)) - 1;
-        if self.ieee { ones - (1 << self.mantissa) } else { ones - 1 }
+        if self.ieee {
+            ones - (1 << self.mantissa)
+        } else {
+            ones - 1
+        }
     }
 
     fn nan(self) -> u32 {
@@ -175,13 +211,21 @@ impl Format {
 
     /// The value of the bits.
     pub fn decode(self, bits: u32) -> f64 {
-        let sign = if bits >> (self.exponent + self.mantissa) & 1 == 1 { -1.0 } else { 1.0 };
+        let sign = if bits >> (self.exponent + self.mantissa) & 1 == 1 {
+            -1.0
+        } else {
+            1.0
+        };
         let magnitude = bits & self.nan();
         let exponent = (magnitude >> self.mantissa) as i32;
         let mantissa = magnitude & ((1 << self.mantissa) - 1);
         let all_ones = exponent == (1 << self.exponent) - 1;
         if all_ones && self.ieee {
-            return if mantissa == 0 { sign * f64::INFINITY } else { f64::NAN };
+            return if mantissa == 0 {
+                sign * f64::INFINITY
+            } else {
+                f64::NAN
+            };
         }
         if magnitude == self.nan() {
             return f64::NAN;
@@ -189,7 +233,10 @@ impl Format {
         let (significand, power) = if exponent == 0 {
             (mantissa, 1 - self.bias() - self.mantissa as i32)
         } else {
-            (mantissa | 1 << self.mantissa, exponent - self.bias() - self.mantissa as i32)
+            (
+                mantissa | 1 << self.mantissa,
+                exponent - self.bias() - self.mantissa as i32,
+            )
         };
         sign * f64::from(significand) * power_of_two(power)
     }
@@ -235,7 +282,11 @@ impl Format {
         let n = floor as u64 + u64::from(up);
         let hidden = 1u64 << self.mantissa;
         // A carry into the next binade, and from the subnormals into the normals, falls out of the addition.
-        let magnitude = if n < hidden { n } else { n - hidden + (((exponent + self.bias()) as u64) << self.mantissa) };
+        let magnitude = if n < hidden {
+            n
+        } else {
+            n - hidden + (((exponent + self.bias()) as u64) << self.mantissa)
+        };
         if magnitude > u64::from(self.max_finite()) {
             let towards_zero = match Rounding::of(flags) {
                 Rounding::Zero => true,
@@ -243,7 +294,12 @@ impl Format {
                 Rounding::Up => negative,
                 _ => false,
             };
-            return sign | if towards_zero { self.max_finite() } else { overflow };
+            return sign
+                | if towards_zero {
+                    self.max_finite()
+                } else {
+                    overflow
+                };
         }
         sign | magnitude as u32
     }

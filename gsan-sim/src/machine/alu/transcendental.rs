@@ -21,5 +21,9 @@ pub fn find(opcode: &str, mods: &Mods<'_>) -> Option<Alu> {
 }
 
 fn logarithm(a: f32) -> f32 {
-    if a == 0.0 { f32::NEG_INFINITY } else { f64::from(a).log2() as f32 }
+    if a == 0.0 {
+        f32::NEG_INFINITY
+    } else {
+        f64::from(a).log2() as f32
+    }
 }

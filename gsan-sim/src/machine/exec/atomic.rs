@@ -27,11 +27,18 @@ impl Exec<'_> {
                 for (i, &b) in op.b.iter().enumerate() {
                     let address = addresses[l].wrapping_add(u64::from(bytes) * i as u64);
                     let b = self.row(warp, frame, b)[l];
-                    let c = if op.c == NONE { 0 } else { self.row(warp, frame, op.c)[l] };
-                    let old = self.load_lane(warp, op.space, address, bytes as u8, l).map_err(at)?;
+                    let c = if op.c == NONE {
+                        0
+                    } else {
+                        self.row(warp, frame, op.c)[l]
+                    };
+                    let old = self
+                        .load_lane(warp, op.space, address, bytes as u8, l)
+                        .map_err(at)?;
                     let new = apply(op.op, op.ty, old, b & op.ty.mask(), c & op.ty.mask());
                     // A failed CAS writes what was there: the right to write is needed all the same.
-                    self.store_lane(warp, op.space, address, bytes as u8, new, l).map_err(at)?;
+                    self.store_lane(warp, op.space, address, bytes as u8, new, l)
+                        .map_err(at)?;
                     results[i][l] = old;
                 }
             }
@@ -50,13 +57,20 @@ impl Exec<'_> {
     }
 
     /// `exch` and `cas` of 16 bytes: operands and results are two slots each.
-    fn wide(&mut self, warp: &mut Warp, op: &Atomic, address: u64, l: usize) -> Result<[u64; 2], Halt> {
+    fn wide(
+        &mut self,
+        warp: &mut Warp,
+        op: &Atomic,
+        address: u64,
+        l: usize,
+    ) -> Result<[u64; 2], Halt> {
         let frame = warp.groups[warp.current].frame;
         let mut old = [0; 2];
         for (i, word) in old.iter_mut().enumerate() {
             *word = self.load_lane(warp, op.space, address + 8 * i as u64, 8, l)?;
         }
-        let pair = |exec: &Self, s: u32| [exec.row(warp, frame, s)[l], exec.row(warp, frame, s + 1)[l]];
+        let pair =
+            |exec: &Self, s: u32| [exec.row(warp, frame, s)[l], exec.row(warp, frame, s + 1)[l]];
         let b = pair(self, op.b[0]);
         let new = match op.op {
             AtomicOp::Exch => b,
@@ -121,14 +135,20 @@ pub fn apply(op: AtomicOp, ty: Ty, old: u64, b: u64, c: u64) -> u64 {
 }
 
 fn pick(order: std::cmp::Ordering, smaller: bool, old: u64, b: u64) -> u64 {
-    if (order == std::cmp::Ordering::Less) == smaller { old } else { b }
+    if (order == std::cmp::Ordering::Less) == smaller {
+        old
+    } else {
+        b
+    }
 }
 
 fn add(ty: Ty, old: u64, b: u64) -> u64 {
     match ty {
         Ty::F32 => u64::from((f32::from_bits(old as u32) + f32::from_bits(b as u32)).to_bits()),
         Ty::F64 => (f64::from_bits(old) + f64::from_bits(b)).to_bits(),
-        Ty::F16 | Ty::F16x2 | Ty::Bf16 | Ty::Bf16x2 => u64::from(half::add(ty, old as u32, b as u32)),
+        Ty::F16 | Ty::F16x2 | Ty::Bf16 | Ty::Bf16x2 => {
+            u64::from(half::add(ty, old as u32, b as u32))
+        }
         _ => old.wrapping_add(b),
     }
 }
@@ -145,7 +165,10 @@ mod tests {
         assert_eq!(apply(AtomicOp::Dec, Ty::U32, 0, 5, 0), 5);
         assert_eq!(apply(AtomicOp::Dec, Ty::U32, 9, 5, 0), 5);
         assert_eq!(apply(AtomicOp::Dec, Ty::U32, 3, 5, 0), 2);
-        assert_eq!(apply(AtomicOp::Min, Ty::S32, 0xffff_ffff, 1, 0), 0xffff_ffff);
+        assert_eq!(
+            apply(AtomicOp::Min, Ty::S32, 0xffff_ffff, 1, 0),
+            0xffff_ffff
+        );
         assert_eq!(apply(AtomicOp::Min, Ty::U32, 0xffff_ffff, 1, 0), 1);
         assert_eq!(apply(AtomicOp::Max, Ty::S64, u64::MAX, 0, 0), 0);
         assert_eq!(apply(AtomicOp::Cas, Ty::B16, 7, 7, 9), 9);
@@ -154,7 +177,19 @@ mod tests {
 
     #[test]
     fn float_sums_are_those_of_the_type() {
-        assert_eq!(apply(AtomicOp::Add, Ty::F32, u64::from(1.5f32.to_bits()), u64::from(2.25f32.to_bits()), 0), u64::from(3.75f32.to_bits()));
-        assert_eq!(apply(AtomicOp::Add, Ty::F16x2, 0x3c00_4000, 0x3c00_3c00, 0), 0x4000_4200);
+        assert_eq!(
+            apply(
+                AtomicOp::Add,
+                Ty::F32,
+                u64::from(1.5f32.to_bits()),
+                u64::from(2.25f32.to_bits()),
+                0
+            ),
+            u64::from(3.75f32.to_bits())
+        );
+        assert_eq!(
+            apply(AtomicOp::Add, Ty::F16x2, 0x3c00_4000, 0x3c00_3c00, 0),
+            0x4000_4200
+        );
     }
 }

@@ -6,26 +6,54 @@ use crate::machine::ir::{Op, Program};
 use crate::machine::state::{BARRIERS, BarrierState, Block, State, Warp};
 
 impl Exec<'_> {
-    pub(super) fn barrier(&mut self, warp: &mut Warp, mask: u32, b: &Barrier) -> Result<Flow, Failed> {
+    pub(super) fn barrier(
+        &mut self,
+        warp: &mut Warp,
+        mask: u32,
+        b: &Barrier,
+    ) -> Result<Flow, Failed> {
         let lane = mask.trailing_zeros();
         let frame = warp.groups[warp.current].frame;
         let id = self.row(warp, frame, b.id)[lane as usize];
-        let count = if b.count == NONE { 0 } else { self.row(warp, frame, b.count)[lane as usize] };
+        let count = if b.count == NONE {
+            0
+        } else {
+            self.row(warp, frame, b.count)[lane as usize]
+        };
         let threads = u64::from(self.grid.threads());
         if id >= BARRIERS as u64 {
-            return Err((Halt::illegal(format!("barrier {id}: there are {BARRIERS}")), lane));
+            return Err((
+                Halt::illegal(format!("barrier {id}: there are {BARRIERS}")),
+                lane,
+            ));
         }
-        if b.count != NONE && (count == 0 || count % 32 != 0 || count > threads.next_multiple_of(32)) {
-            return Err((Halt::illegal(format!("barrier {id} with a count of {count} in a block of {threads} threads")), lane));
+        if b.count != NONE
+            && (count == 0 || count % 32 != 0 || count > threads.next_multiple_of(32))
+        {
+            return Err((
+                Halt::illegal(format!(
+                    "barrier {id} with a count of {count} in a block of {threads} threads"
+                )),
+                lane,
+            ));
         }
         self.isolate(warp, mask);
         let p = super::predicate(warp, frame, b.p) & mask;
         let state = &mut self.block.barriers[id as usize];
         if state.arrived == 0 {
-            *state = BarrierState { count: count as u32, all: true, ..BarrierState::default() };
+            *state = BarrierState {
+                count: count as u32,
+                all: true,
+                ..BarrierState::default()
+            };
         } else if state.count != count as u32 {
             let expected = state.count;
-            return Err((Halt::illegal(format!("barrier {id} with a count of {count} and of {expected} at once")), lane));
+            return Err((
+                Halt::illegal(format!(
+                    "barrier {id} with a count of {count} and of {expected} at once"
+                )),
+                lane,
+            ));
         }
         // With a count, a warp arrives as a whole: lanes that have exited or never were count too.
         let whole = count != 0 && mask == warp.live;
@@ -40,10 +68,20 @@ impl Exec<'_> {
         } else {
             group.state = State::Barrier(id as u8);
         }
-        Ok(if complete { Flow::End(End::Barrier) } else { Flow::Moved })
+        Ok(if complete {
+            Flow::End(End::Barrier)
+        } else {
+            Flow::Moved
+        })
     }
 
-    pub(super) fn cluster_barrier(&mut self, warp: &mut Warp, mask: u32, arrive: bool, wait: bool) -> Result<Flow, Failed> {
+    pub(super) fn cluster_barrier(
+        &mut self,
+        warp: &mut Warp,
+        mask: u32,
+        arrive: bool,
+        wait: bool,
+    ) -> Result<Flow, Failed> {
         self.isolate(warp, mask);
         let group = &mut warp.groups[warp.current];
         let mut complete = false;
@@ -57,25 +95,46 @@ impl Exec<'_> {
         } else {
             group.pc += 1;
         }
-        Ok(if complete { Flow::End(End::Cluster) } else { Flow::Moved })
+        Ok(if complete {
+            Flow::End(End::Cluster)
+        } else {
+            Flow::Moved
+        })
     }
 
     /// `bar.warp.sync`: the lanes of the mask may stand at different instructions of that kind.
-    pub(super) fn warp_sync(&mut self, warp: &mut Warp, mask: u32, lanes: Src) -> Result<Flow, Failed> {
+    pub(super) fn warp_sync(
+        &mut self,
+        warp: &mut Warp,
+        mask: u32,
+        lanes: Src,
+    ) -> Result<Flow, Failed> {
         let frame = warp.groups[warp.current].frame;
         let lane = mask.trailing_zeros();
         let wanted = self.row(warp, frame, lanes)[lane as usize] as u32;
         if wanted & mask != mask {
-            return Err((Halt::illegal(format!("bar.warp.sync {wanted:#x} by lanes {mask:#x}")), lane));
+            return Err((
+                Halt::illegal(format!("bar.warp.sync {wanted:#x} by lanes {mask:#x}")),
+                lane,
+            ));
         }
         self.isolate(warp, mask);
         let current = warp.current;
         warp.groups[current].state = State::WarpSync;
-        let there = |w: &Warp| w.groups.iter().filter(|g| g.state == State::WarpSync && g.mask & wanted != 0).fold(0, |m, g| m | g.mask);
+        let there = |w: &Warp| {
+            w.groups
+                .iter()
+                .filter(|g| g.state == State::WarpSync && g.mask & wanted != 0)
+                .fold(0, |m, g| m | g.mask)
+        };
         if wanted & warp.live & !there(warp) != 0 {
             return Ok(Flow::Moved);
         }
-        for group in warp.groups.iter_mut().filter(|g| g.state == State::WarpSync && g.mask & wanted != 0) {
+        for group in warp
+            .groups
+            .iter_mut()
+            .filter(|g| g.state == State::WarpSync && g.mask & wanted != 0)
+        {
             group.state = State::Ready;
             group.pc += 1;
             group.last = *self.steps;
@@ -100,8 +159,12 @@ pub fn release(block: &mut Block, program: &Program, id: usize, now: u64) {
             if let Some(Op::Barrier(b)) = program.code.get(pc as usize).map(|i| &i.op) {
                 match b.kind {
                     BarrierKind::Popc => write(warp, frame, b.d, &[u64::from(done.popc); 32], mask),
-                    BarrierKind::And => set_predicate(warp, frame, b.d, if done.all { u32::MAX } else { 0 }, mask),
-                    BarrierKind::Or => set_predicate(warp, frame, b.d, if done.any { u32::MAX } else { 0 }, mask),
+                    BarrierKind::And => {
+                        set_predicate(warp, frame, b.d, if done.all { u32::MAX } else { 0 }, mask)
+                    }
+                    BarrierKind::Or => {
+                        set_predicate(warp, frame, b.d, if done.any { u32::MAX } else { 0 }, mask)
+                    }
                     BarrierKind::Sync | BarrierKind::Arrive => {}
                 }
             }

@@ -12,7 +12,12 @@ const STRING: u64 = 1 << 16;
 const OUTPUT: usize = 1 << 20;
 
 impl Exec<'_> {
-    pub(super) fn builtin(&mut self, warp: &mut Warp, mask: u32, call: &BuiltinCall) -> Result<(), Failed> {
+    pub(super) fn builtin(
+        &mut self,
+        warp: &mut Warp,
+        mask: u32,
+        call: &BuiltinCall,
+    ) -> Result<(), Failed> {
         for lane in 0..32 {
             if mask >> lane & 1 == 0 {
                 continue;
@@ -30,7 +35,12 @@ impl Exec<'_> {
         let frame = warp.groups[warp.current].frame;
         let arg = |n: usize| {
             call.args.get(n).map_or(0, |&(offset, size)| {
-                read_local(warp, u64::from(frame.local + offset), size.min(8) as u8, lane)
+                read_local(
+                    warp,
+                    u64::from(frame.local + offset),
+                    size.min(8) as u8,
+                    lane,
+                )
             })
         };
         match call.which {
@@ -44,10 +54,14 @@ impl Exec<'_> {
             }
             Builtin::AssertFail => {
                 let text = |exec: &mut Self, n: usize| {
-                    exec.string(warp, arg(n), lane).map(|s| String::from_utf8_lossy(&s).into_owned())
+                    exec.string(warp, arg(n), lane)
+                        .map(|s| String::from_utf8_lossy(&s).into_owned())
                 };
                 let (what, file, function) = (text(self, 0)?, text(self, 1)?, text(self, 3)?);
-                Err(Halt::Assert(format!("{file}:{}: {function}: {what}", arg(2) as u32)))
+                Err(Halt::Assert(format!(
+                    "{file}:{}: {function}: {what}",
+                    arg(2) as u32
+                )))
             }
             Builtin::Malloc => Ok(self.malloc(arg(0))),
             Builtin::Free => {
@@ -89,7 +103,8 @@ impl Exec<'_> {
     fn string(&mut self, warp: &Warp, address: u64, lane: usize) -> Result<Vec<u8>, Halt> {
         let mut out = Vec::new();
         for i in 0..STRING {
-            let byte = self.load_lane(warp, Space::Generic, address.wrapping_add(i), 1, lane)? as u8;
+            let byte =
+                self.load_lane(warp, Space::Generic, address.wrapping_add(i), 1, lane)? as u8;
             if byte == 0 {
                 break;
             }
@@ -99,7 +114,13 @@ impl Exec<'_> {
     }
 
     /// C's `printf`: the arguments lie one after the other, each aligned to its size.
-    fn format(&mut self, warp: &Warp, format: &[u8], args: u64, lane: usize) -> Result<Vec<u8>, Halt> {
+    fn format(
+        &mut self,
+        warp: &Warp,
+        format: &[u8],
+        args: u64,
+        lane: usize,
+    ) -> Result<Vec<u8>, Halt> {
         let mut out = Vec::new();
         let mut at = args;
         let mut rest = format;
@@ -125,21 +146,37 @@ impl Exec<'_> {
                 spec.width = (next(self, 4)? as i32).clamp(-4096, 4096);
             }
             if spec.star_precision {
-                spec.precision = usize::try_from(next(self, 4)? as i32).ok().map(|p| p.min(4096));
+                spec.precision = usize::try_from(next(self, 4)? as i32)
+                    .ok()
+                    .map(|p| p.min(4096));
             }
             let wide = if spec.long { 8 } else { 4 };
             let text = match spec.conversion {
                 b'd' | b'i' => {
                     let raw = next(self, wide)?;
-                    spec.signed(if wide == 8 { raw as i64 } else { i64::from(raw as i32) })
+                    spec.signed(if wide == 8 {
+                        raw as i64
+                    } else {
+                        i64::from(raw as i32)
+                    })
                 }
                 b'u' => next(self, wide)?.to_string(),
-                b'x' => format!("{}{:x}", if spec.alternate { "0x" } else { "" }, next(self, wide)?),
-                b'X' => format!("{}{:X}", if spec.alternate { "0X" } else { "" }, next(self, wide)?),
+                b'x' => format!(
+                    "{}{:x}",
+                    if spec.alternate { "0x" } else { "" },
+                    next(self, wide)?
+                ),
+                b'X' => format!(
+                    "{}{:X}",
+                    if spec.alternate { "0X" } else { "" },
+                    next(self, wide)?
+                ),
                 b'o' => format!("{:o}", next(self, wide)?),
                 b'p' => format!("{:#x}", next(self, 8)?),
                 b'c' => char::from(next(self, 4)? as u8).to_string(),
-                b'f' | b'F' | b'e' | b'E' | b'g' | b'G' | b'a' => spec.float(f64::from_bits(next(self, 8)?)),
+                b'f' | b'F' | b'e' | b'E' | b'g' | b'G' | b'a' => {
+                    spec.float(f64::from_bits(next(self, 8)?))
+                }
                 b's' => {
                     let address = next(self, 8)?;
                     let s = self.string(warp, address, lane)?;
@@ -222,7 +259,13 @@ impl Spec {
     fn float(&self, x: f64) -> String {
         let precision = self.precision.unwrap_or(6);
         if !x.is_finite() {
-            let text = if x.is_nan() { "nan" } else if x > 0.0 { "inf" } else { "-inf" };
+            let text = if x.is_nan() {
+                "nan"
+            } else if x > 0.0 {
+                "inf"
+            } else {
+                "-inf"
+            };
             return self.sign(text.to_string());
         }
         self.sign(match self.conversion {
@@ -265,9 +308,16 @@ fn exponent(x: f64, precision: usize) -> String {
 /// C's `%g`.
 fn general(x: f64, precision: usize) -> String {
     let text = exponent(x, precision - 1);
-    let e: i32 = text.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
+    let e: i32 = text
+        .split_once('e')
+        .and_then(|(_, e)| e.parse().ok())
+        .unwrap_or(0);
     let trim = |s: &str| {
-        if s.contains('.') { s.trim_end_matches('0').trim_end_matches('.').to_string() } else { s.to_string() }
+        if s.contains('.') {
+            s.trim_end_matches('0').trim_end_matches('.').to_string()
+        } else {
+            s.to_string()
+        }
     };
     if e < -4 || e >= precision as i32 {
         match text.split_once('e') {

@@ -37,12 +37,19 @@ impl Exec<'_> {
         for (lanes, value) in &ways {
             if *value >= targets.len() as u64 {
                 let detail = format!("index {value} of {} branch targets", targets.len());
-                let halt = Halt::Fault { kind: FaultKind::BadTarget, address: *value, detail };
+                let halt = Halt::Fault {
+                    kind: FaultKind::BadTarget,
+                    address: *value,
+                    detail,
+                };
                 return Err((halt, lanes.trailing_zeros()));
             }
         }
         if let [(lanes, value)] = ways[..] {
-            return Ok(Flow::Jump { mask: lanes, target: targets[value as usize] });
+            return Ok(Flow::Jump {
+                mask: lanes,
+                target: targets[value as usize],
+            });
         }
         self.isolate(warp, mask);
         let g = warp.current;
@@ -69,9 +76,16 @@ impl Exec<'_> {
                 let index = value.wrapping_sub(FUNCTION_BASE) / 16;
                 let known = value >= FUNCTION_BASE
                     && value % 16 == 0
-                    && self.program.functions.get(index as usize).is_some_and(|f| !f.entry);
+                    && self
+                        .program
+                        .functions
+                        .get(index as usize)
+                        .is_some_and(|f| !f.entry);
                 if !known {
-                    return Err((Halt::fault(FaultKind::BadTarget, value), lanes.trailing_zeros()));
+                    return Err((
+                        Halt::fault(FaultKind::BadTarget, value),
+                        lanes.trailing_zeros(),
+                    ));
                 }
                 (lanes, index as u32)
             }
@@ -93,7 +107,13 @@ impl Exec<'_> {
         }
     }
 
-    fn enter(&mut self, warp: &mut Warp, mask: u32, function: u32, call: &Call) -> Result<(), Failed> {
+    fn enter(
+        &mut self,
+        warp: &mut Warp,
+        mask: u32,
+        function: u32,
+        call: &Call,
+    ) -> Result<(), Failed> {
         let lane = mask.trailing_zeros();
         let group = &warp.groups[warp.current];
         let frame = group.frame;
@@ -104,7 +124,10 @@ impl Exec<'_> {
         let local = frame.local + caller.frame + saved.min(1 << 10);
         let stack_end = local.checked_add(callee.frame);
         if stack_end.is_none_or(|end| end > self.config.max_local_per_thread) {
-            return Err((Halt::fault(FaultKind::StackOverflow, u64::from(local)), lane));
+            return Err((
+                Halt::fault(FaultKind::StackOverflow, u64::from(local)),
+                lane,
+            ));
         }
         let new = Frame {
             function,
@@ -115,7 +138,13 @@ impl Exec<'_> {
         };
         make_room(warp, new, callee.regs, callee.preds, callee.frame);
         for (&(from, size), &(to, room)) in call.args.iter().zip(&callee.params) {
-            copy_local(warp, frame.local + from, new.local + to, size.min(room), mask);
+            copy_local(
+                warp,
+                frame.local + from,
+                new.local + to,
+                size.min(room),
+                mask,
+            );
         }
         let group = &mut warp.groups[warp.current];
         group.stack.push(frame);
@@ -131,14 +160,22 @@ impl Exec<'_> {
         self.isolate(warp, mask);
         let group = &mut warp.groups[warp.current];
         let callee = group.frame;
-        let Some(caller) = group.stack.pop() else { return Ok(Flow::Moved) };
+        let Some(caller) = group.stack.pop() else {
+            return Ok(Flow::Moved);
+        };
         group.frame = caller;
         group.pc = callee.ret;
         let program = self.program;
         if let Some(Op::Call(call)) = program.code.get(callee.ret as usize - 1).map(|i| &i.op) {
             let function = &program.functions[callee.function as usize];
             for (&(to, room), &(from, size)) in call.rets.iter().zip(&function.returns) {
-                copy_local(warp, callee.local + from, caller.local + to, size.min(room), mask);
+                copy_local(
+                    warp,
+                    callee.local + from,
+                    caller.local + to,
+                    size.min(room),
+                    mask,
+                );
             }
         }
         Ok(Flow::Moved)
@@ -183,7 +220,11 @@ fn copy_local(warp: &mut Warp, from: u32, to: u32, size: u32, mask: u32) {
     if from % 8 == 0 && to % 8 == 0 {
         grow_local(warp, u64::from(to + size).next_multiple_of(8));
         for word in 0..size.div_ceil(8) as usize {
-            let row = warp.local.get(from as usize / 8 + word).copied().unwrap_or([0; 32]);
+            let row = warp
+                .local
+                .get(from as usize / 8 + word)
+                .copied()
+                .unwrap_or([0; 32]);
             let target = &mut warp.local[to as usize / 8 + word];
             lanes!(mask, l, target[l] = row[l]);
         }

@@ -15,14 +15,23 @@ impl Exec<'_> {
         let to = self.addresses(warp, frame, op.to.1);
         let from = self.addresses(warp, frame, op.from.1);
         let sizes = *self.row(warp, frame, op.size);
-        let reads = if op.source_size == NONE { sizes } else { *self.row(warp, frame, op.source_size) };
+        let reads = if op.source_size == NONE {
+            sizes
+        } else {
+            *self.row(warp, frame, op.source_size)
+        };
         let ignore = predicate(warp, frame, op.ignore);
-        let barriers = op.barrier.map(|(space, addr)| (space, self.addresses(warp, frame, addr)));
+        let barriers = op
+            .barrier
+            .map(|(space, addr)| (space, self.addresses(warp, frame, addr)));
         lanes!(mask, l, {
             let at = |h: Halt| (h, l as u32);
             let size = sizes[l] & 0xffff_ffff;
             let align = if op.bulk { 16 } else { size.max(1) };
-            if size > LONGEST || (op.bulk && size % 16 != 0) || (!op.bulk && !matches!(size, 4 | 8 | 16)) {
+            if size > LONGEST
+                || (op.bulk && size % 16 != 0)
+                || (!op.bulk && !matches!(size, 4 | 8 | 16))
+            {
                 return Err(at(Halt::illegal(format!("copy of {size} bytes"))));
             }
             for address in [to[l], from[l]] {
@@ -30,30 +39,52 @@ impl Exec<'_> {
                     return Err(at(Halt::fault(FaultKind::Misaligned, address)));
                 }
             }
-            let have = if ignore >> l & 1 == 1 { 0 } else { reads[l].min(size) };
+            let have = if ignore >> l & 1 == 1 {
+                0
+            } else {
+                reads[l].min(size)
+            };
             for i in (0..size).step_by(4) {
                 let mut word = 0;
                 let n = have.saturating_sub(i).min(4);
                 for b in 0..n {
-                    word |= self.load_lane(warp, op.from.0, from[l] + i + b, 1, l).map_err(at)? << (8 * b);
+                    word |= self
+                        .load_lane(warp, op.from.0, from[l] + i + b, 1, l)
+                        .map_err(at)?
+                        << (8 * b);
                 }
-                self.store_lane(warp, op.to.0, to[l] + i, 4, word, l).map_err(at)?;
+                self.store_lane(warp, op.to.0, to[l] + i, 4, word, l)
+                    .map_err(at)?;
             }
             if let Some((space, addresses)) = &barriers {
-                self.transact(warp, *space, addresses[l], -(size as i64), l).map_err(at)?;
+                self.transact(warp, *space, addresses[l], -(size as i64), l)
+                    .map_err(at)?;
             }
         });
         Ok(())
     }
 
-    fn transact(&mut self, warp: &mut Warp, space: Space, address: u64, change: i64, l: usize) -> Result<(), Halt> {
+    fn transact(
+        &mut self,
+        warp: &mut Warp,
+        space: Space,
+        address: u64,
+        change: i64,
+        l: usize,
+    ) -> Result<(), Halt> {
         let mut b = self.load_barrier(warp, space, address, l)?;
         b.tx += change;
         b.advance();
         self.store_lane(warp, space, address, 8, b.pack(), l)
     }
 
-    fn load_barrier(&mut self, warp: &Warp, space: Space, address: u64, l: usize) -> Result<Bits, Halt> {
+    fn load_barrier(
+        &mut self,
+        warp: &Warp,
+        space: Space,
+        address: u64,
+        l: usize,
+    ) -> Result<Bits, Halt> {
         if address % 8 != 0 {
             return Err(Halt::fault(FaultKind::Misaligned, address));
         }
@@ -65,7 +96,12 @@ impl Exec<'_> {
         })
     }
 
-    pub(super) fn mbarrier(&mut self, warp: &mut Warp, mask: u32, op: &Mbarrier) -> Result<Flow, Failed> {
+    pub(super) fn mbarrier(
+        &mut self,
+        warp: &mut Warp,
+        mask: u32,
+        op: &Mbarrier,
+    ) -> Result<Flow, Failed> {
         let frame = warp.groups[warp.current].frame;
         let (a, tx) = (*self.row(warp, frame, op.a), *self.row(warp, frame, op.tx));
         if op.op == MbarrierOp::PendingCount {
@@ -82,24 +118,35 @@ impl Exec<'_> {
             if op.op == MbarrierOp::Init {
                 let count = a[l] as u32;
                 if count == 0 || count > Bits::MOST || address % 8 != 0 {
-                    return Err(at(Halt::illegal(format!("mbarrier for {count} threads at {address:#x}"))));
+                    return Err(at(Halt::illegal(format!(
+                        "mbarrier for {count} threads at {address:#x}"
+                    ))));
                 }
-                let b = Bits { phase: false, expected: count, pending: count, tx: 0 };
-                self.store_lane(warp, op.space, address, 8, b.pack(), l).map_err(at)?;
+                let b = Bits {
+                    phase: false,
+                    expected: count,
+                    pending: count,
+                    tx: 0,
+                };
+                self.store_lane(warp, op.space, address, 8, b.pack(), l)
+                    .map_err(at)?;
                 continue;
             }
             let mut b = self.load_barrier(warp, op.space, address, l).map_err(at)?;
             out[l] = b.pack();
             match op.op {
                 MbarrierOp::Inval => {
-                    self.store_lane(warp, op.space, address, 8, 0, l).map_err(at)?;
+                    self.store_lane(warp, op.space, address, 8, 0, l)
+                        .map_err(at)?;
                     continue;
                 }
                 MbarrierOp::Arrive { expect, drop, .. } => {
                     let n = a[l] as u32;
                     if n == 0 || n > b.pending {
                         let pending = b.pending;
-                        return Err(at(Halt::illegal(format!("{n} arrivals at an mbarrier that waits for {pending}"))));
+                        return Err(at(Halt::illegal(format!(
+                            "{n} arrivals at an mbarrier that waits for {pending}"
+                        ))));
                     }
                     if expect {
                         b.tx += tx[l] as i64 & 0xffff_ffff;
@@ -112,19 +159,27 @@ impl Exec<'_> {
                 MbarrierOp::ExpectTx => b.tx += tx[l] as i64 & 0xffff_ffff,
                 MbarrierOp::CompleteTx => b.tx -= tx[l] as i64 & 0xffff_ffff,
                 MbarrierOp::Test { parity, .. } => {
-                    let asked = if parity { a[l] & 1 == 1 } else { Bits::unpack(a[l]).is_some_and(|s| s.phase) };
+                    let asked = if parity {
+                        a[l] & 1 == 1
+                    } else {
+                        Bits::unpack(a[l]).is_some_and(|s| s.phase)
+                    };
                     holds |= u32::from(b.phase != asked) << l;
                     continue;
                 }
                 MbarrierOp::Init | MbarrierOp::PendingCount => {}
             }
             b.advance();
-            self.store_lane(warp, op.space, address, 8, b.pack(), l).map_err(at)?;
+            self.store_lane(warp, op.space, address, 8, b.pack(), l)
+                .map_err(at)?;
         });
         write(warp, frame, op.d, &out, mask);
         set_predicate(warp, frame, op.p, holds, mask);
         // A waiter that is too early lets others go first.
-        if matches!(op.op, MbarrierOp::Test { wait: true, .. }) && holds != mask && warp.groups.iter().any(|g| g.state == State::Ready) {
+        if matches!(op.op, MbarrierOp::Test { wait: true, .. })
+            && holds != mask
+            && warp.groups.iter().any(|g| g.state == State::Ready)
+        {
             return Ok(self.yield_turn(warp));
         }
         Ok(Flow::Next)
@@ -186,7 +241,12 @@ mod tests {
         for phase in [false, true] {
             for tx in [0, 1, -1, 0x1f_ffff, -0x20_0000] {
                 for pending in [0, 1, Bits::MOST] {
-                    let b = Bits { phase, expected: Bits::MOST - pending, pending, tx };
+                    let b = Bits {
+                        phase,
+                        expected: Bits::MOST - pending,
+                        pending,
+                        tx,
+                    };
                     assert_eq!(Bits::unpack(b.pack()), Some(b));
                 }
             }

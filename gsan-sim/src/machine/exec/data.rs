@@ -26,11 +26,22 @@ impl From<MemoryFault> for Halt {
 
 impl Exec<'_> {
     /// Memory and address instructions.
-    pub(super) fn data(&mut self, warp: &mut Warp, pc: u32, mask: u32, fresh: bool) -> Result<Flow, Failed> {
+    pub(super) fn data(
+        &mut self,
+        warp: &mut Warp,
+        pc: u32,
+        mask: u32,
+        fresh: bool,
+    ) -> Result<Flow, Failed> {
         let program = self.program;
         let frame = warp.groups[warp.current].frame;
         match &program.code[pc as usize].op {
-            Op::Load { space, mem, d, addr } => {
+            Op::Load {
+                space,
+                mem,
+                d,
+                addr,
+            } => {
                 if *space != Space::Local
                     && !fresh
                     && let Some(flow) = self.preempted(warp)
@@ -44,11 +55,24 @@ impl Exec<'_> {
                     self.load_frame(warp, frame, addr.offset, *mem, mask, &mut out)?;
                 } else {
                     let addresses = self.addresses(warp, frame, *addr);
-                    self.load_row(warp, *space, &addresses, *mem, u64::from(mem.bytes), mask, &mut out)?;
+                    self.load_row(
+                        warp,
+                        *space,
+                        &addresses,
+                        *mem,
+                        u64::from(mem.bytes),
+                        mask,
+                        &mut out,
+                    )?;
                 }
                 write(warp, frame, *d, &out, mask);
             }
-            Op::Store { space, mem, addr, a } => {
+            Op::Store {
+                space,
+                mem,
+                addr,
+                a,
+            } => {
                 if *space != Space::Local
                     && !fresh
                     && let Some(flow) = self.preempted(warp)
@@ -62,10 +86,23 @@ impl Exec<'_> {
                     self.store_frame(warp, frame, addr.offset, *mem, mask, &values)?;
                 } else {
                     let addresses = self.addresses(warp, frame, *addr);
-                    self.store_row(warp, *space, &addresses, *mem, u64::from(mem.bytes), mask, &values)?;
+                    self.store_row(
+                        warp,
+                        *space,
+                        &addresses,
+                        *mem,
+                        u64::from(mem.bytes),
+                        mask,
+                        &values,
+                    )?;
                 }
             }
-            Op::LoadVector { space, mem, addr, d } => {
+            Op::LoadVector {
+                space,
+                mem,
+                addr,
+                d,
+            } => {
                 if *space != Space::Local
                     && !fresh
                     && let Some(flow) = self.preempted(warp)
@@ -81,10 +118,17 @@ impl Exec<'_> {
                     self.load_row(warp, *space, &addresses, *mem, align, mask, &mut out)?;
                     write(warp, frame, d, &out, mask);
                     align = u64::from(mem.bytes);
-                    addresses.iter_mut().for_each(|a| *a = a.wrapping_add(align));
+                    addresses
+                        .iter_mut()
+                        .for_each(|a| *a = a.wrapping_add(align));
                 }
             }
-            Op::StoreVector { space, mem, addr, a } => {
+            Op::StoreVector {
+                space,
+                mem,
+                addr,
+                a,
+            } => {
                 if *space != Space::Local
                     && !fresh
                     && let Some(flow) = self.preempted(warp)
@@ -97,7 +141,9 @@ impl Exec<'_> {
                     let values = *self.row(warp, frame, a);
                     self.store_row(warp, *space, &addresses, *mem, align, mask, &values)?;
                     align = u64::from(mem.bytes);
-                    addresses.iter_mut().for_each(|a| *a = a.wrapping_add(align));
+                    addresses
+                        .iter_mut()
+                        .for_each(|a| *a = a.wrapping_add(align));
                 }
             }
             Op::LoadParam { mem, offset, d } => {
@@ -105,7 +151,10 @@ impl Exec<'_> {
                 for &d in d.iter() {
                     let n = usize::from(mem.bytes);
                     let Some(bytes) = self.grid.params.get(at..at + n) else {
-                        return Err((Halt::fault(FaultKind::OutOfBounds, at as u64), mask.trailing_zeros()));
+                        return Err((
+                            Halt::fault(FaultKind::OutOfBounds, at as u64),
+                            mask.trailing_zeros(),
+                        ));
                     };
                     let mut word = [0; 8];
                     word[..n].copy_from_slice(bytes);
@@ -124,9 +173,7 @@ impl Exec<'_> {
                 self.atomic(warp, mask, op)?;
             }
             Op::Copy(op) => {
-                if !fresh
-                    && let Some(flow) = self.preempted(warp)
-                {
+                if !fresh && let Some(flow) = self.preempted(warp) {
                     return Ok(flow);
                 }
                 self.copy(warp, mask, op)?;
@@ -141,31 +188,57 @@ impl Exec<'_> {
                 write(warp, frame, *d, &out, mask);
             }
             Op::Convert { d, a, space, to } => {
-                let base = if *space == Space::Local { LOCAL_WINDOW } else { SHARED_WINDOW };
+                let base = if *space == Space::Local {
+                    LOCAL_WINDOW
+                } else {
+                    SHARED_WINDOW
+                };
                 let to = *to;
-                let out = self.row(warp, frame, *a).map(|x| if to { x.wrapping_sub(base) } else { x.wrapping_add(base) });
+                let out = self.row(warp, frame, *a).map(|x| {
+                    if to {
+                        x.wrapping_sub(base)
+                    } else {
+                        x.wrapping_add(base)
+                    }
+                });
                 write(warp, frame, *d, &out, mask);
             }
             Op::IsSpace { d, a, space } => {
                 let addresses = *self.row(warp, frame, *a);
                 let mut holds = 0;
-                lanes!(mask, l, holds |= u32::from(self.is_in(addresses[l], *space)) << l);
+                lanes!(
+                    mask,
+                    l,
+                    holds |= u32::from(self.is_in(addresses[l], *space)) << l
+                );
                 set_predicate(warp, frame, *d, holds, mask);
             }
-            Op::MapShared { d, a, rank, generic } => {
+            Op::MapShared {
+                d,
+                a,
+                rank,
+                generic,
+            } => {
                 let (a, ranks) = (*self.row(warp, frame, *a), *self.row(warp, frame, *rank));
                 let mut out = [0; 32];
                 lanes!(mask, l, {
                     if ranks[l] >= u64::from(self.grid.cluster_size()) {
-                        return Err((Halt::illegal(format!("cluster rank {} of mapa", ranks[l])), l as u32));
+                        return Err((
+                            Halt::illegal(format!("cluster rank {} of mapa", ranks[l])),
+                            l as u32,
+                        ));
                     }
-                    out[l] = (a[l] & 0xff_ffff) | (ranks[l] + 1) << 24 | if *generic { SHARED_WINDOW } else { 0 };
+                    out[l] = (a[l] & 0xff_ffff)
+                        | (ranks[l] + 1) << 24
+                        | if *generic { SHARED_WINDOW } else { 0 };
                 });
                 write(warp, frame, *d, &out, mask);
             }
             Op::SharedRank { d, a, .. } => {
                 let own = u64::from(self.block.rank);
-                let out = self.row(warp, frame, *a).map(|a| (a >> 24 & 0xff).checked_sub(1).unwrap_or(own));
+                let out = self
+                    .row(warp, frame, *a)
+                    .map(|a| (a >> 24 & 0xff).checked_sub(1).unwrap_or(own));
                 write(warp, frame, *d, &out, mask);
             }
             _ => {}
@@ -188,23 +261,37 @@ impl Exec<'_> {
                 start != 0 && address.wrapping_sub(start) < self.grid.params.len().max(1) as u64
             }
             Window::Const => self.is_constant(address),
-            Window::Global => !shared && !local && !self.is_in(address, Window::Param) && !self.is_constant(address),
+            Window::Global => {
+                !shared
+                    && !local
+                    && !self.is_in(address, Window::Param)
+                    && !self.is_constant(address)
+            }
         }
     }
 
     /// Constants lie in regions of the machine's own that nobody may write.
     fn is_constant(&self, address: u64) -> bool {
-        self.memory.region(address).is_some_and(|r| r.kind == RegionKind::Internal && r.access.write == 0)
+        self.memory
+            .region(address)
+            .is_some_and(|r| r.kind == RegionKind::Internal && r.access.write == 0)
             && !self.is_in(address, Window::Param)
     }
 
     /// The addresses of an operand, lane by lane.
+    #[inline]
     pub(super) fn addresses(&self, warp: &Warp, frame: Frame, addr: Addr) -> Row {
         match addr.base {
-            Base::Value(s) => self.row(warp, frame, s).map(|x| x.wrapping_add_signed(addr.offset)),
+            Base::Value(s) => {
+                let mut row = *self.row(warp, frame, s);
+                row.iter_mut()
+                    .for_each(|x| *x = x.wrapping_add_signed(addr.offset));
+                row
+            }
             Base::Frame => [u64::from(frame.local).wrapping_add_signed(addr.offset); 32],
             Base::Dynamic(align) => {
-                let start = (self.config.reserved_shared + self.grid.static_shared).next_multiple_of(align.max(1));
+                let start = (self.config.reserved_shared + self.grid.static_shared)
+                    .next_multiple_of(align.max(1));
                 [u64::from(start).wrapping_add_signed(addr.offset); 32]
             }
         }
@@ -212,7 +299,7 @@ impl Exec<'_> {
 
     /// Where an access of `len` bytes at an address of that space leads.
     pub(super) fn locate(&self, space: Space, address: u64, len: u64) -> Result<Place, Halt> {
-        let shared = |offset: u64| {
+        let in_shared = |offset: u64| {
             let rank = offset >> 24 & 0xff;
             let slot = match rank {
                 0 => Some(self.block_slot),
@@ -223,17 +310,19 @@ impl Exec<'_> {
             let slot = slot.ok_or(Halt::fault(FaultKind::SharedOutOfBounds, address))?;
             let at = (offset & 0xff_ffff).checked_sub(reserved);
             match at {
-                Some(at) if offset < WINDOW && at + len <= self.shared[slot].len() as u64 => Ok(Place::Shared(slot, at)),
+                Some(at) if offset < WINDOW && at + len <= self.shared[slot].len() as u64 => {
+                    Ok(Place::Shared(slot, at))
+                }
                 _ => Err(fault),
             }
         };
         match space {
             Space::Global => Ok(Place::Global(address)),
-            Space::Shared | Space::SharedCluster => shared(address),
+            Space::Shared | Space::SharedCluster => in_shared(address),
             Space::Local => self.local(address, len),
             Space::Generic => {
                 if address.wrapping_sub(SHARED_WINDOW) < WINDOW {
-                    shared(address - SHARED_WINDOW)
+                    in_shared(address - SHARED_WINDOW)
                 } else if address.wrapping_sub(LOCAL_WINDOW) < WINDOW {
                     self.local(address - LOCAL_WINDOW, len)
                 } else {
@@ -244,7 +333,10 @@ impl Exec<'_> {
     }
 
     fn local(&self, address: u64, len: u64) -> Result<Place, Halt> {
-        if address.checked_add(len).is_some_and(|end| end <= u64::from(self.config.max_local_per_thread)) {
+        if address
+            .checked_add(len)
+            .is_some_and(|end| end <= u64::from(self.config.max_local_per_thread))
+        {
             Ok(Place::Local(address))
         } else {
             Err(Halt::fault(FaultKind::LocalOutOfBounds, address))
@@ -252,7 +344,7 @@ impl Exec<'_> {
     }
 
     fn aligned(address: u64, align: u64) -> Result<(), Halt> {
-        if address % align.max(1).next_power_of_two() == 0 {
+        if address & (align.max(1).next_power_of_two() - 1) == 0 {
             Ok(())
         } else {
             Err(Halt::fault(FaultKind::Misaligned, address))
@@ -262,7 +354,7 @@ impl Exec<'_> {
     #[allow(clippy::too_many_arguments)]
     fn load_row(
         &mut self,
-        warp: &mut Warp,
+        warp: &Warp,
         space: Space,
         addresses: &Row,
         mem: Mem,
@@ -270,21 +362,64 @@ impl Exec<'_> {
         mask: u32,
         out: &mut Row,
     ) -> Result<(), Failed> {
-        let bytes = u64::from(mem.bytes);
-        let simple = !mem.signed;
-        lanes!(mask, l, {
-            let at = |h: Halt| (h, l as u32);
-            Self::aligned(addresses[l], align).map_err(at)?;
-            let value = match self.locate(space, addresses[l], bytes).map_err(at)? {
-                Place::Global(a) => {
-                    let ptr = self.memory.access(self.block.device, a, bytes, false).map_err(|f| at(f.into()))?;
-                    // SAFETY: `access` grants that many bytes.
-                    unsafe { read_host(ptr, mem.bytes) }
+        match mem.bytes {
+            1 => self.load_width::<1>(warp, space, addresses, align, mask, out)?,
+            2 => self.load_width::<2>(warp, space, addresses, align, mask, out)?,
+            4 => self.load_width::<4>(warp, space, addresses, align, mask, out)?,
+            _ => self.load_width::<8>(warp, space, addresses, align, mask, out)?,
+        }
+        if mem.signed {
+            out.iter_mut().for_each(|x| *x = widen(*x, mem));
+        }
+        Ok(())
+    }
+
+    fn load_width<const N: usize>(
+        &mut self,
+        warp: &Warp,
+        space: Space,
+        addresses: &Row,
+        align: u64,
+        mask: u32,
+        out: &mut Row,
+    ) -> Result<(), Failed> {
+        let low = align.max(1).next_power_of_two() - 1;
+        if space == Space::Shared {
+            let memory = &self.shared[self.block_slot][..];
+            let reserved = u64::from(self.config.reserved_shared);
+            let mut done = true;
+            lanes!(mask, l, {
+                let at = addresses[l].wrapping_sub(reserved) as usize;
+                match memory.get(at..at.wrapping_add(N)) {
+                    Some(bytes) if addresses[l] & low == 0 => out[l] = word(bytes),
+                    _ => done = false,
                 }
-                Place::Shared(slot, a) => read_slice(&self.shared[slot], a, mem.bytes),
-                Place::Local(a) => read_local(warp, a, mem.bytes, l),
-            };
-            out[l] = if simple { value } else { widen(value, mem) };
+            });
+            if done {
+                return Ok(());
+            }
+        }
+        let device = self.block.device;
+        let generic = space == Space::Generic;
+        let global = generic || space == Space::Global;
+        lanes!(mask, l, {
+            let address = addresses[l];
+            let at = |h: Halt| (h, l as u32);
+            if address & low != 0 {
+                return Err(at(Halt::fault(FaultKind::Misaligned, address)));
+            }
+            if global && (!generic || address.wrapping_sub(SHARED_WINDOW) >= 2 * WINDOW) {
+                let ptr = self
+                    .memory
+                    .access(device, address, N as u64, false)
+                    .map_err(|f| at(f.into()))?;
+                // SAFETY: `access` grants that many bytes.
+                out[l] = unsafe { read_host(ptr, N as u8) };
+            } else {
+                out[l] = self
+                    .load_lane(warp, space, address, N as u8, l)
+                    .map_err(at)?;
+            }
         });
         Ok(())
     }
@@ -300,10 +435,27 @@ impl Exec<'_> {
         mask: u32,
         values: &Row,
     ) -> Result<(), Failed> {
+        let low = align.max(1).next_power_of_two() - 1;
+        let device = self.block.device;
+        let generic = space == Space::Generic;
+        let global = generic || space == Space::Global;
         lanes!(mask, l, {
+            let address = addresses[l];
             let at = |h: Halt| (h, l as u32);
-            Self::aligned(addresses[l], align).map_err(at)?;
-            self.store_lane(warp, space, addresses[l], mem.bytes, values[l], l).map_err(at)?;
+            if address & low != 0 {
+                return Err(at(Halt::fault(FaultKind::Misaligned, address)));
+            }
+            if global && (!generic || address.wrapping_sub(SHARED_WINDOW) >= 2 * WINDOW) {
+                let ptr = self
+                    .memory
+                    .access(device, address, u64::from(mem.bytes), true)
+                    .map_err(|f| at(f.into()))?;
+                // SAFETY: `access` grants that many bytes.
+                unsafe { write_host(ptr, mem.bytes, values[l]) };
+            } else {
+                self.store_lane(warp, space, address, mem.bytes, values[l], l)
+                    .map_err(at)?;
+            }
         });
         Ok(())
     }
@@ -320,7 +472,9 @@ impl Exec<'_> {
     ) -> Result<(), Halt> {
         match self.locate(space, address, u64::from(bytes))? {
             Place::Global(a) => {
-                let ptr = self.memory.access(self.block.device, a, u64::from(bytes), true)?;
+                let ptr = self
+                    .memory
+                    .access(self.block.device, a, u64::from(bytes), true)?;
                 // SAFETY: `access` grants that many bytes.
                 unsafe { write_host(ptr, bytes, value) };
             }
@@ -341,7 +495,9 @@ impl Exec<'_> {
     ) -> Result<u64, Halt> {
         Ok(match self.locate(space, address, u64::from(bytes))? {
             Place::Global(a) => {
-                let ptr = self.memory.access(self.block.device, a, u64::from(bytes), false)?;
+                let ptr = self
+                    .memory
+                    .access(self.block.device, a, u64::from(bytes), false)?;
                 // SAFETY: `access` grants that many bytes.
                 unsafe { read_host(ptr, bytes) }
             }
@@ -363,7 +519,8 @@ impl Exec<'_> {
         let a = u64::from(frame.local).wrapping_add_signed(offset);
         let bytes = u64::from(mem.bytes);
         Self::aligned(a, bytes).map_err(|h| (h, mask.trailing_zeros()))?;
-        self.local(a, bytes).map_err(|h| (h, mask.trailing_zeros()))?;
+        self.local(a, bytes)
+            .map_err(|h| (h, mask.trailing_zeros()))?;
         match warp.local.get((a >> 3) as usize) {
             Some(row) if mem.bytes == 8 => *out = *row,
             Some(row) => {
@@ -387,12 +544,17 @@ impl Exec<'_> {
         let a = u64::from(frame.local).wrapping_add_signed(offset);
         let bytes = u64::from(mem.bytes);
         Self::aligned(a, bytes).map_err(|h| (h, mask.trailing_zeros()))?;
-        self.local(a, bytes).map_err(|h| (h, mask.trailing_zeros()))?;
+        self.local(a, bytes)
+            .map_err(|h| (h, mask.trailing_zeros()))?;
         grow_local(warp, a + bytes);
         let row = &mut warp.local[(a >> 3) as usize];
         let shift = 8 * (a & 7);
         let keep = mask_of(mem.bytes) << shift;
-        lanes!(mask, l, row[l] = (row[l] & !keep) | (values[l] << shift & keep));
+        lanes!(
+            mask,
+            l,
+            row[l] = (row[l] & !keep) | (values[l] << shift & keep)
+        );
         Ok(())
     }
 }
@@ -402,7 +564,11 @@ fn mask_of(bytes: u8) -> u64 {
 }
 
 fn widen(value: u64, mem: Mem) -> u64 {
-    if mem.signed { extend(value, u32::from(mem.bytes), true, u32::from(mem.register)) } else { value }
+    if mem.signed {
+        extend(value, u32::from(mem.bytes), true, u32::from(mem.register))
+    } else {
+        value
+    }
 }
 
 /// Makes room up to byte `end` of local memory.
@@ -443,13 +609,21 @@ unsafe fn write_host(ptr: *mut u8, bytes: u8, value: u64) {
     }
 }
 
-fn read_slice(memory: &[u8], at: u64, bytes: u8) -> u64 {
-    let mut word = [0; 8];
-    let n = usize::from(bytes.min(8));
-    if let Some(from) = memory.get(at as usize..at as usize + n) {
-        word[..n].copy_from_slice(from);
+/// The little-endian word in 1, 2, 4 or 8 bytes. (Not by way of an array of eight: the narrow store before the wide load stalls.)
+#[inline(always)]
+fn word(bytes: &[u8]) -> u64 {
+    match *bytes {
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_le_bytes([a, b])),
+        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => 0,
     }
-    u64::from_le_bytes(word)
+}
+
+fn read_slice(memory: &[u8], at: u64, bytes: u8) -> u64 {
+    let at = at as usize;
+    memory.get(at..at.wrapping_add(usize::from(bytes.min(8)))).map_or(0, word)
 }
 
 fn write_slice(memory: &mut [u8], at: u64, bytes: u8, value: u64) {
@@ -464,7 +638,11 @@ pub fn read_local(warp: &Warp, at: u64, bytes: u8, lane: usize) -> u64 {
     let word = |i: u64| warp.local.get(i as usize).map_or(0, |r| r[lane]);
     let shift = 8 * (at & 7);
     let low = word(at >> 3) >> shift;
-    let value = if shift == 0 { low } else { low | word((at >> 3) + 1) << (64 - shift) };
+    let value = if shift == 0 {
+        low
+    } else {
+        low | word((at >> 3) + 1) << (64 - shift)
+    };
     value & mask_of(bytes)
 }
 

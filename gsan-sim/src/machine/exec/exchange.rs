@@ -19,7 +19,12 @@ struct Inputs {
 }
 
 impl Exec<'_> {
-    pub(super) fn exchange(&mut self, warp: &mut Warp, mask: u32, op: &WarpOp) -> Result<Flow, Failed> {
+    pub(super) fn exchange(
+        &mut self,
+        warp: &mut Warp,
+        mask: u32,
+        op: &WarpOp,
+    ) -> Result<Flow, Failed> {
         let frame = warp.groups[warp.current].frame;
         let lane = mask.trailing_zeros();
         if op.mask == NONE {
@@ -27,7 +32,12 @@ impl Exec<'_> {
         }
         let named = self.row(warp, frame, op.mask)[lane as usize] as u32;
         if named & mask != mask {
-            return Err((Halt::illegal(format!("lanes {mask:#x} are not all in the mask {named:#x}")), lane));
+            return Err((
+                Halt::illegal(format!(
+                    "lanes {mask:#x} are not all in the mask {named:#x}"
+                )),
+                lane,
+            ));
         }
         let wanted = named & warp.live;
         self.isolate(warp, mask);
@@ -56,13 +66,38 @@ impl Exec<'_> {
     }
 
     /// Gathers the operands of all groups that take part, computes, and hands the results out.
-    fn finish(&mut self, warp: &mut Warp, mask: u32, op: &WarpOp, groups: &[usize], lanes: u32, named: u32) -> Flow {
-        let mut inputs = Inputs { a: [0; 32], b: [0; 32], c: [0; 32], vote: 0, lanes, named };
-        let share = |g: usize, warp: &Warp| if groups.len() == 1 { mask } else { warp.groups[g].mask };
+    fn finish(
+        &mut self,
+        warp: &mut Warp,
+        mask: u32,
+        op: &WarpOp,
+        groups: &[usize],
+        lanes: u32,
+        named: u32,
+    ) -> Flow {
+        let mut inputs = Inputs {
+            a: [0; 32],
+            b: [0; 32],
+            c: [0; 32],
+            vote: 0,
+            lanes,
+            named,
+        };
+        let share = |g: usize, warp: &Warp| {
+            if groups.len() == 1 {
+                mask
+            } else {
+                warp.groups[g].mask
+            }
+        };
         for &g in groups {
             let frame = warp.groups[g].frame;
             let mine = share(g, warp);
-            let (a, b, c) = (self.row(warp, frame, op.a), self.row(warp, frame, op.b), self.row(warp, frame, op.c));
+            let (a, b, c) = (
+                self.row(warp, frame, op.a),
+                self.row(warp, frame, op.b),
+                self.row(warp, frame, op.c),
+            );
             let vote = predicate(warp, frame, op.vote);
             lanes!(mine, l, {
                 inputs.a[l] = a[l];
@@ -86,7 +121,9 @@ impl Exec<'_> {
 fn compute(kind: WarpKind, ty: Ty, i: &Inputs) -> (Row, u32) {
     let all = |value: bool| if value { u32::MAX } else { 0 };
     match kind {
-        WarpKind::ShflUp | WarpKind::ShflDown | WarpKind::ShflBfly | WarpKind::ShflIdx => shuffle(kind, i),
+        WarpKind::ShflUp | WarpKind::ShflDown | WarpKind::ShflBfly | WarpKind::ShflIdx => {
+            shuffle(kind, i)
+        }
         WarpKind::VoteAll => ([0; 32], all(i.vote == i.lanes)),
         WarpKind::VoteAny => ([0; 32], all(i.vote != 0)),
         WarpKind::VoteUni => ([0; 32], all(i.vote == 0 || i.vote == i.lanes)),
@@ -152,7 +189,11 @@ fn shuffle(kind: WarpKind, i: &Inputs) -> (Row, u32) {
         let source = if inside { source & 31 } else { lane };
         valid |= u32::from(inside) << l;
         // A lane that does not take part has no value to give: the reader keeps its own, as good as any.
-        row[l] = if i.lanes >> source & 1 == 1 { i.a[source as usize] } else { i.a[l] };
+        row[l] = if i.lanes >> source & 1 == 1 {
+            i.a[source as usize]
+        } else {
+            i.a[l]
+        };
     });
     (row, valid)
 }

@@ -16,7 +16,7 @@ use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::alu::lanes;
-use super::ir::{CONSTANT, Logic, NONE, Op, PredSrc, Program, Reg, Src, CARRY};
+use super::ir::{CARRY, CONSTANT, Logic, NONE, Op, PredSrc, Program, Reg, Src};
 use super::memory::Memory;
 use super::state::{Block, Cluster, Frame, Grid, Group, State, Warp};
 use super::stop::FaultKind;
@@ -35,17 +35,29 @@ pub const WINDOW: u64 = 1 << 32;
 pub enum Halt {
     Trap,
     Assert(String),
-    Fault { kind: FaultKind, address: u64, detail: String },
+    Fault {
+        kind: FaultKind,
+        address: u64,
+        detail: String,
+    },
     Unsupported(String),
 }
 
 impl Halt {
     pub fn fault(kind: FaultKind, address: u64) -> Halt {
-        Halt::Fault { kind, address, detail: String::new() }
+        Halt::Fault {
+            kind,
+            address,
+            detail: String::new(),
+        }
     }
 
     pub fn illegal(detail: impl Into<String>) -> Halt {
-        Halt::Fault { kind: FaultKind::IllegalInstruction, address: 0, detail: detail.into() }
+        Halt::Fault {
+            kind: FaultKind::IllegalInstruction,
+            address: 0,
+            detail: detail.into(),
+        }
     }
 }
 
@@ -123,24 +135,46 @@ impl Exec<'_> {
                         write(warp, frame, *d, &out, mask);
                     }
                     Op::Alu2 { f, flags, d, a, b } => {
-                        f(*flags, self.row(warp, frame, *a), self.row(warp, frame, *b), &mut out, mask);
+                        f(
+                            *flags,
+                            self.row(warp, frame, *a),
+                            self.row(warp, frame, *b),
+                            &mut out,
+                            mask,
+                        );
                         write(warp, frame, *d, &out, mask);
                     }
-                    Op::Alu3 { f, flags, d, a, b, c } => {
-                        let (a, b, c) = (self.row(warp, frame, *a), self.row(warp, frame, *b), self.row(warp, frame, *c));
+                    Op::Alu3 {
+                        f,
+                        flags,
+                        d,
+                        a,
+                        b,
+                        c,
+                    } => {
+                        let (a, b, c) = (
+                            self.row(warp, frame, *a),
+                            self.row(warp, frame, *b),
+                            self.row(warp, frame, *c),
+                        );
                         f(*flags, a, b, c, &mut out, mask);
                         write(warp, frame, *d, &out, mask);
                     }
-                    Op::Alu4 { f, flags, d, a, b, c, e } => {
+                    Op::Alu4 {
+                        f,
+                        flags,
+                        d,
+                        a,
+                        b,
+                        c,
+                        e,
+                    } => {
                         let (a, b) = (self.row(warp, frame, *a), self.row(warp, frame, *b));
                         let (c, e) = (self.row(warp, frame, *c), self.row(warp, frame, *e));
                         f(*flags, a, b, c, e, &mut out, mask);
                         write(warp, frame, *d, &out, mask);
                     }
-                    Op::Mov { d, a } => {
-                        out = *self.row(warp, frame, *a);
-                        write(warp, frame, *d, &out, mask);
-                    }
+                    Op::Mov { d, a } => mov(warp, self.program, frame, *d, *a, mask),
                     Op::Select { d, a, b, p } => {
                         let p = predicate(warp, frame, *p);
                         let (a, b) = (self.row(warp, frame, *a), self.row(warp, frame, *b));
@@ -149,8 +183,22 @@ impl Exec<'_> {
                         }
                         write(warp, frame, *d, &out, mask);
                     }
-                    Op::Compare { f, flags, a, b, combine, c, d, q } => {
-                        let holds = f(*flags, self.row(warp, frame, *a), self.row(warp, frame, *b), mask);
+                    Op::Compare {
+                        f,
+                        flags,
+                        a,
+                        b,
+                        combine,
+                        c,
+                        d,
+                        q,
+                    } => {
+                        let holds = f(
+                            *flags,
+                            self.row(warp, frame, *a),
+                            self.row(warp, frame, *b),
+                            mask,
+                        );
                         let c = predicate(warp, frame, *c);
                         let (yes, no) = (combine.apply(holds, c), combine.apply(!holds, c));
                         set_predicate(warp, frame, *d, yes, mask);
@@ -165,7 +213,12 @@ impl Exec<'_> {
                         };
                         set_predicate(warp, frame, *d, value, mask);
                     }
-                    Op::Branch { target } => next = Ok(Flow::Jump { mask, target: *target }),
+                    Op::Branch { target } => {
+                        next = Ok(Flow::Jump {
+                            mask,
+                            target: *target,
+                        })
+                    }
                     Op::Nop | Op::Fence => {}
                     _ => next = self.other(warp, pc, mask, n == 0),
                 }
@@ -194,11 +247,16 @@ impl Exec<'_> {
         match &program.code[pc as usize].op {
             Op::Carry(op) => {
                 let carry = warp.preds[(frame.preds + CARRY) as usize];
-                let (a, b, c) = (self.row(warp, frame, op.a), self.row(warp, frame, op.b), self.row(warp, frame, op.c));
+                let (a, b, c) = (
+                    self.row(warp, frame, op.a),
+                    self.row(warp, frame, op.b),
+                    self.row(warp, frame, op.c),
+                );
                 let mut out = [0; 32];
                 let mut carries = 0;
                 lanes!(mask, l, {
-                    let (value, flag) = (op.f)(a[l], b[l], c[l], op.carry_in && carry >> l & 1 == 1);
+                    let (value, flag) =
+                        (op.f)(a[l], b[l], c[l], op.carry_in && carry >> l & 1 == 1);
                     out[l] = value;
                     carries |= u32::from(flag) << l;
                 });
@@ -211,7 +269,10 @@ impl Exec<'_> {
                 let mut out = [0; 32];
                 for (i, part) in parts.iter().enumerate() {
                     let row = self.row(warp, frame, *part);
-                    let (shift, keep) = (8 * *bytes * i as u32, u64::MAX >> (64 - 8 * (*bytes).clamp(1, 8)));
+                    let (shift, keep) = (
+                        8 * *bytes * i as u32,
+                        u64::MAX >> (64 - 8 * (*bytes).clamp(1, 8)),
+                    );
                     for l in 0..32 {
                         out[l] |= (row[l] & keep) << (shift & 63);
                     }
@@ -221,7 +282,10 @@ impl Exec<'_> {
             Op::Unpack { a, bytes, parts } => {
                 let from = *self.row(warp, frame, *a);
                 for (i, part) in parts.iter().enumerate() {
-                    let (shift, keep) = (8 * *bytes * i as u32, u64::MAX >> (64 - 8 * (*bytes).clamp(1, 8)));
+                    let (shift, keep) = (
+                        8 * *bytes * i as u32,
+                        u64::MAX >> (64 - 8 * (*bytes).clamp(1, 8)),
+                    );
                     let out = from.map(|x| x >> (shift & 63) & keep);
                     write(warp, frame, *part, &out, mask);
                 }
@@ -244,7 +308,9 @@ impl Exec<'_> {
             | Op::IsSpace { .. }
             | Op::MapShared { .. }
             | Op::SharedRank { .. } => return self.data(warp, pc, mask, fresh),
-            Op::BranchIndexed { index, targets } => return self.branch_indexed(warp, mask, *index, targets),
+            Op::BranchIndexed { index, targets } => {
+                return self.branch_indexed(warp, mask, *index, targets);
+            }
             Op::Call(call) => return self.call(warp, mask, call),
             Op::Builtin(call) => {
                 self.builtin(warp, mask, call)?;
@@ -253,12 +319,16 @@ impl Exec<'_> {
             Op::Exit => return self.exit(warp, mask),
             Op::Trap => return Err((Halt::Trap, mask.trailing_zeros())),
             Op::Barrier(b) => return self.barrier(warp, mask, b),
-            Op::ClusterBarrier { arrive, wait } => return self.cluster_barrier(warp, mask, *arrive, *wait),
+            Op::ClusterBarrier { arrive, wait } => {
+                return self.cluster_barrier(warp, mask, *arrive, *wait);
+            }
             Op::WarpSync { mask: lanes } => return self.warp_sync(warp, mask, *lanes),
             Op::Warp(op) => return self.exchange(warp, mask, op),
             Op::ActiveMask { d } => write(warp, frame, *d, &[u64::from(mask); 32], mask),
             Op::Sleep => return Ok(self.yield_turn(warp)),
-            Op::Unsupported(what) => return Err((Halt::Unsupported(what.to_string()), mask.trailing_zeros())),
+            Op::Unsupported(what) => {
+                return Err((Halt::Unsupported(what.to_string()), mask.trailing_zeros()));
+            }
             _ => {}
         }
         Ok(Flow::Next)
@@ -269,7 +339,12 @@ impl Exec<'_> {
         let g = warp.current;
         warp.groups[g].pc += 1;
         // As if it had just run while the others had waited.
-        let others = warp.groups.iter().enumerate().filter(|&(i, o)| i != g && o.state == State::Ready).map(|(i, _)| i);
+        let others = warp
+            .groups
+            .iter()
+            .enumerate()
+            .filter(|&(i, o)| i != g && o.state == State::Ready)
+            .map(|(i, _)| i);
         if let Some(other) = others.min_by_key(|&i| warp.groups[i].last) {
             warp.groups[g].last = *self.steps;
             warp.current = other;
@@ -281,7 +356,11 @@ impl Exec<'_> {
     /// A row of a register or constant.
     #[inline(always)]
     pub fn row<'r>(&'r self, warp: &'r Warp, frame: Frame, s: Src) -> &'r Row {
-        if s & CONSTANT != 0 { &self.program.constants[(s & !CONSTANT) as usize] } else { &warp.regs[(frame.regs + s) as usize] }
+        if s & CONSTANT != 0 {
+            &self.program.constants[(s & !CONSTANT) as usize]
+        } else {
+            &warp.regs[(frame.regs + s) as usize]
+        }
     }
 
     /// Picks the group that goes on: joins groups that have met, then the deepest call with the lowest program counter,
@@ -333,7 +412,9 @@ impl Exec<'_> {
                 oldest = Some(i);
             }
         }
-        let (Some(best), Some(oldest)) = (best, oldest) else { return false };
+        let (Some(best), Some(oldest)) = (best, oldest) else {
+            return false;
+        };
         if *self.steps - warp.groups[oldest].last > FAIR {
             warp.groups[oldest].last = *self.steps;
             warp.current = oldest;
@@ -380,7 +461,9 @@ impl Exec<'_> {
         if warp.groups.len() > 1 {
             if *self.until_switch == 0 {
                 *self.until_switch = draw(self.rng, self.config.preempt.group_at_memory);
-                let ready: Vec<usize> = (0..warp.groups.len()).filter(|&i| warp.groups[i].state == State::Ready).collect();
+                let ready: Vec<usize> = (0..warp.groups.len())
+                    .filter(|&i| warp.groups[i].state == State::Ready)
+                    .collect();
                 let pick = ready[self.rng.next_u32() as usize % ready.len()];
                 if pick != warp.current {
                     warp.groups[pick].last = *self.steps;
@@ -419,7 +502,31 @@ pub fn draw(rng: &mut Xoshiro256PlusPlus, chance: u32) -> u32 {
         return u32::MAX;
     }
     let mean = 65_536 / chance.min(65_536) - 1;
-    if mean == 0 { 0 } else { rng.next_u32() % (2 * mean + 1) }
+    if mean == 0 {
+        0
+    } else {
+        rng.next_u32() % (2 * mean + 1)
+    }
+}
+
+#[inline(always)]
+fn mov(warp: &mut Warp, program: &Program, frame: Frame, d: Reg, a: Src, mask: u32) {
+    if a & CONSTANT != 0 {
+        write(
+            warp,
+            frame,
+            d,
+            &program.constants[(a & !CONSTANT) as usize],
+            mask,
+        );
+        return;
+    }
+    let (from, to) = ((frame.regs + a) as usize, (frame.regs + d) as usize);
+    if mask == u32::MAX {
+        warp.regs.copy_within(from..=from, to);
+    } else {
+        lanes!(mask, l, warp.regs[to][l] = warp.regs[from][l]);
+    }
 }
 
 /// The lanes for which a predicate holds.

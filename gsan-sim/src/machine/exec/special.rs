@@ -25,7 +25,9 @@ impl Exec<'_> {
             Special::Tid(d) => {
                 let mut row = [0; 32];
                 for (l, x) in row.iter_mut().enumerate() {
-                    *x = u64::from(thread_index(warp.index * 32 + l as u32, grid.block)[usize::from(d)]);
+                    *x = u64::from(
+                        thread_index(warp.index * 32 + l as u32, grid.block)[usize::from(d)],
+                    );
                 }
                 row
             }
@@ -51,7 +53,9 @@ impl Exec<'_> {
             Special::GlobalTimerHi => all((EPOCH + *self.steps) >> 32),
             Special::DynamicSharedSize => all(u64::from(grid.dynamic_shared)),
             Special::TotalSharedSize => all(u64::from(grid.shared_bytes().next_multiple_of(128))),
-            Special::AggregateSharedSize => all(u64::from(grid.shared_bytes() + self.config.reserved_shared)),
+            Special::AggregateSharedSize => {
+                all(u64::from(grid.shared_bytes() + self.config.reserved_shared))
+            }
             Special::ReservedSharedEnd => all(u64::from(self.config.reserved_shared)),
             Special::ReservedSharedBegin => all(0),
             Special::ClusterId(d) => all(at(self.block.index, d) / at(grid.cluster, d).max(1)),

@@ -7,7 +7,8 @@ use super::function::{Decoded, Decoder};
 use super::operand::{invalid, unsupported};
 use crate::machine::alu::Mods;
 use crate::machine::ir::{
-    Addr, Barrier, BarrierKind, Base, BuiltinCall, Call, Mem, NONE, Op, PredSrc, Reg, Space, Target, WarpKind, WarpOp,
+    Addr, Barrier, BarrierKind, Base, BuiltinCall, Call, Mem, NONE, Op, PredSrc, Reg, Space,
+    Target, WarpKind, WarpOp,
 };
 use crate::machine::ty::Ty;
 
@@ -16,16 +17,26 @@ impl<'a> Decoder<'_, 'a> {
     pub fn control(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
         match i.opcode {
             "bra" => {
-                let Operand::Name(label) = self.operand(i, 0)? else { return unsupported("") };
+                let Operand::Name(label) = self.operand(i, 0)? else {
+                    return unsupported("");
+                };
                 let target = self.label(label)?;
                 self.emit(Op::Branch { target });
             }
             "brx" => {
                 let index = self.source(self.operand(i, 0)?, Ty::U32)?;
-                let Operand::Name(list) = self.operand(i, 1)? else { return unsupported("") };
+                let Operand::Name(list) = self.operand(i, 1)? else {
+                    return unsupported("");
+                };
                 let targets = self.branch_targets(list)?;
-                let targets = targets.iter().map(|t| self.label(t)).collect::<Result<Vec<_>, _>>()?;
-                self.emit(Op::BranchIndexed { index, targets: targets.into() });
+                let targets = targets
+                    .iter()
+                    .map(|t| self.label(t))
+                    .collect::<Result<Vec<_>, _>>()?;
+                self.emit(Op::BranchIndexed {
+                    index,
+                    targets: targets.into(),
+                });
             }
             "call" => return self.call(i),
             "ret" => self.emit_return(),
@@ -52,12 +63,17 @@ impl<'a> Decoder<'_, 'a> {
             rets = list;
             first = operands.next();
         }
-        let Some(Operand::Name(callee)) = first else { return unsupported("") };
+        let Some(Operand::Name(callee)) = first else {
+            return unsupported("");
+        };
         let args: &[Operand<'a>] = match operands.next() {
             Some(Operand::List(list)) => list,
             _ => &[],
         };
-        let args = args.iter().map(|o| self.argument(o)).collect::<Result<Vec<_>, _>>()?;
+        let args = args
+            .iter()
+            .map(|o| self.argument(o))
+            .collect::<Result<Vec<_>, _>>()?;
         let mut results = Vec::new();
         let mut loads = Vec::new();
         for o in rets {
@@ -67,19 +83,38 @@ impl<'a> Decoder<'_, 'a> {
         }
         let (args, rets) = (args.into(), results.into());
         if let Some(r) = self.register(callee) {
-            self.emit(Op::Call(Box::new(Call { target: Target::Indirect(r.slot), args, rets })));
+            self.emit(Op::Call(Box::new(Call {
+                target: Target::Indirect(r.slot),
+                args,
+                rets,
+            })));
         } else {
             match self.symbol(callee) {
                 Some(Symbol::Function(index)) => {
-                    self.emit(Op::Call(Box::new(Call { target: Target::Direct(index), args, rets })));
+                    self.emit(Op::Call(Box::new(Call {
+                        target: Target::Direct(index),
+                        args,
+                        rets,
+                    })));
                 }
-                Some(Symbol::Builtin(which)) => self.emit(Op::Builtin(Box::new(BuiltinCall { which, args, rets }))),
-                _ => return invalid(format!("function `{callee}` is called but not defined in this module")),
+                Some(Symbol::Builtin(which)) => {
+                    self.emit(Op::Builtin(Box::new(BuiltinCall { which, args, rets })))
+                }
+                _ => {
+                    return invalid(format!(
+                        "function `{callee}` is called but not defined in this module"
+                    ));
+                }
             }
         }
         for (d, (offset, size)) in loads {
             let mem = value_mem(size);
-            self.emit(Op::Load { space: Space::Local, mem, d, addr: frame(offset) });
+            self.emit(Op::Load {
+                space: Space::Local,
+                mem,
+                d,
+                addr: frame(offset),
+            });
         }
         Ok(())
     }
@@ -93,14 +128,28 @@ impl<'a> Decoder<'_, 'a> {
             if let Some(r) = self.register(name) {
                 let size = r.ty.bytes().min(8);
                 let offset = self.frame_bytes(size, 8);
-                self.emit(Op::Store { space: Space::Local, mem: value_mem(size), addr: frame(offset), a: r.slot });
+                self.emit(Op::Store {
+                    space: Space::Local,
+                    mem: value_mem(size),
+                    addr: frame(offset),
+                    a: r.slot,
+                });
                 return Ok((offset, size));
             }
         }
-        let ty = if matches!(o, Operand::F32(_)) { Ty::F32 } else { Ty::B64 };
+        let ty = if matches!(o, Operand::F32(_)) {
+            Ty::F32
+        } else {
+            Ty::B64
+        };
         let a = self.source(o, ty)?;
         let offset = self.frame_bytes(8, 8);
-        self.emit(Op::Store { space: Space::Local, mem: value_mem(8), addr: frame(offset), a });
+        self.emit(Op::Store {
+            space: Space::Local,
+            mem: value_mem(8),
+            addr: frame(offset),
+            a,
+        });
         Ok((offset, 8))
     }
 
@@ -128,7 +177,10 @@ impl<'a> Decoder<'_, 'a> {
             return Ok(());
         }
         if has("cluster") {
-            self.emit(Op::ClusterBarrier { arrive: has("arrive"), wait: has("wait") });
+            self.emit(Op::ClusterBarrier {
+                arrive: has("arrive"),
+                wait: has("wait"),
+            });
             return Ok(());
         }
         let count_of = |d: &mut Self, n: usize| match i.operands.get(n) {
@@ -136,26 +188,49 @@ impl<'a> Decoder<'_, 'a> {
             None => Ok(NONE),
         };
         if !has("red") {
-            let kind = if has("arrive") { BarrierKind::Arrive } else { BarrierKind::Sync };
+            let kind = if has("arrive") {
+                BarrierKind::Arrive
+            } else {
+                BarrierKind::Sync
+            };
             let id = self.source(self.operand(i, 0)?, Ty::U32)?;
             let count = count_of(self, 1)?;
             if kind == BarrierKind::Arrive && count == NONE {
                 return invalid("`bar.arrive` needs a thread count");
             }
-            self.emit(Op::Barrier(Box::new(Barrier { kind, id, count, p: PredSrc::TRUE, d: NONE })));
+            self.emit(Op::Barrier(Box::new(Barrier {
+                kind,
+                id,
+                count,
+                p: PredSrc::TRUE,
+                d: NONE,
+            })));
             return Ok(());
         }
         let (kind, d) = if has("popc") {
             (BarrierKind::Popc, self.target(self.operand(i, 0)?)?.slot)
         } else {
             let d = self.predicate_target(self.operand(i, 0)?)?;
-            (if has("and") { BarrierKind::And } else { BarrierKind::Or }, d)
+            (
+                if has("and") {
+                    BarrierKind::And
+                } else {
+                    BarrierKind::Or
+                },
+                d,
+            )
         };
         let id = self.source(self.operand(i, 1)?, Ty::U32)?;
         let last = i.operands.len() - 1;
         let count = if last == 3 { count_of(self, 2)? } else { NONE };
         let p = self.predicate_source(self.operand(i, last)?)?;
-        self.emit(Op::Barrier(Box::new(Barrier { kind, id, count, p, d })));
+        self.emit(Op::Barrier(Box::new(Barrier {
+            kind,
+            id,
+            count,
+            p,
+            d,
+        })));
         Ok(())
     }
 
@@ -191,7 +266,9 @@ impl<'a> Decoder<'_, 'a> {
                     ("bfly", WarpKind::ShflBfly),
                     ("idx", WarpKind::ShflIdx),
                 ];
-                let Some(kind) = pick(&kinds) else { return unsupported("") };
+                let Some(kind) = pick(&kinds) else {
+                    return unsupported("");
+                };
                 op.kind = kind;
                 op.d = self.target(to)?.slot;
                 op.a = self.source(self.operand(i, 1)?, Ty::B32)?;
@@ -208,7 +285,9 @@ impl<'a> Decoder<'_, 'a> {
                     ("uni", WarpKind::VoteUni),
                     ("ballot", WarpKind::VoteBallot),
                 ];
-                let Some(kind) = pick(&kinds) else { return unsupported("") };
+                let Some(kind) = pick(&kinds) else {
+                    return unsupported("");
+                };
                 op.kind = kind;
                 if kind == WarpKind::VoteBallot {
                     op.d = self.target(to)?.slot;
@@ -221,7 +300,11 @@ impl<'a> Decoder<'_, 'a> {
                 }
             }
             "match" => {
-                op.kind = if has("all") { WarpKind::MatchAll } else { WarpKind::MatchAny };
+                op.kind = if has("all") {
+                    WarpKind::MatchAll
+                } else {
+                    WarpKind::MatchAny
+                };
                 op.d = self.target(to)?.slot;
                 op.a = self.source(self.operand(i, 1)?, ty)?;
                 op.mask = self.source(self.operand(i, 2)?, Ty::B32)?;
@@ -235,7 +318,9 @@ impl<'a> Decoder<'_, 'a> {
                     ("or", WarpKind::ReduxOr),
                     ("xor", WarpKind::ReduxXor),
                 ];
-                let Some(kind) = pick(&kinds).filter(|_| ty.is_int()) else { return unsupported("") };
+                let Some(kind) = pick(&kinds).filter(|_| ty.is_int()) else {
+                    return unsupported("");
+                };
                 op.kind = kind;
                 op.d = self.target(to)?.slot;
                 op.a = self.source(self.operand(i, 1)?, ty)?;
@@ -256,9 +341,16 @@ impl<'a> Decoder<'_, 'a> {
 }
 
 fn frame(offset: u32) -> Addr {
-    Addr { base: Base::Frame, offset: i64::from(offset) }
+    Addr {
+        base: Base::Frame,
+        offset: i64::from(offset),
+    }
 }
 
 fn value_mem(bytes: u32) -> Mem {
-    Mem { bytes: bytes as u8, signed: false, register: bytes as u8 }
+    Mem {
+        bytes: bytes as u8,
+        signed: false,
+        register: bytes as u8,
+    }
 }

@@ -45,7 +45,11 @@ impl<'a> Decoder<'_, 'a> {
             "getctarank" => {
                 let d = self.target(self.operand(i, 0)?)?.slot;
                 let a = self.source(self.operand(i, 1)?, Ty::B64)?;
-                self.emit(Op::SharedRank { d, a, generic: space(mods.words).is_none() });
+                self.emit(Op::SharedRank {
+                    d,
+                    a,
+                    generic: space(mods.words).is_none(),
+                });
                 Ok(())
             }
             // A cache policy is a number that nobody looks into.
@@ -67,7 +71,13 @@ impl<'a> Decoder<'_, 'a> {
     fn space_of(&self, mods: &Mods<'_>, place: Place) -> Space {
         match (space(mods.words), place) {
             // Parameters of a `.func`, and those of a call, live in the frame.
-            (Some(Space::Global), Place::Memory(Addr { base: crate::machine::ir::Base::Frame, .. })) => Space::Local,
+            (
+                Some(Space::Global),
+                Place::Memory(Addr {
+                    base: crate::machine::ir::Base::Frame,
+                    ..
+                }),
+            ) => Space::Local,
             (Some(Space::Global), _) if mods.has("param") && !self.in_kernel() => Space::Local,
             (Some(s), _) => s,
             (None, _) => Space::Generic,
@@ -75,26 +85,54 @@ impl<'a> Decoder<'_, 'a> {
     }
 
     fn load(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
-        let Some(ty) = mods.ty() else { return invalid("`ld` without a type") };
+        let Some(ty) = mods.ty() else {
+            return invalid("`ld` without a type");
+        };
         let place = self.address(self.operand(i, 1)?)?;
         let mut targets = self.targets(self.operand(i, 0)?)?;
         if ty == Ty::B128 {
-            targets = targets.iter().flat_map(|r| [0, 1].map(|n| Register { slot: r.slot + n, ty: Ty::B64 })).collect();
+            targets = targets
+                .iter()
+                .flat_map(|r| {
+                    [0, 1].map(|n| Register {
+                        slot: r.slot + n,
+                        ty: Ty::B64,
+                    })
+                })
+                .collect();
         }
         let ty = if ty == Ty::B128 { Ty::B64 } else { ty };
-        let Some(first) = targets.first() else { return invalid("`ld` into nothing") };
+        let Some(first) = targets.first() else {
+            return invalid("`ld` into nothing");
+        };
         let mem = mem(ty, first.ty);
         let slots: Vec<u32> = targets.iter().map(|r| r.slot).collect();
         match place {
             Place::Param(offset) => {
-                let Ok(offset) = u32::try_from(offset) else { return invalid("parameter offset out of range") };
-                self.emit(Op::LoadParam { mem, offset, d: slots.into() });
+                let Ok(offset) = u32::try_from(offset) else {
+                    return invalid("parameter offset out of range");
+                };
+                self.emit(Op::LoadParam {
+                    mem,
+                    offset,
+                    d: slots.into(),
+                });
             }
             Place::Memory(addr) => {
                 let space = self.space_of(mods, place);
                 match slots[..] {
-                    [d] => self.emit(Op::Load { space, mem, d, addr }),
-                    _ => self.emit(Op::LoadVector { space, mem, addr, d: slots.into() }),
+                    [d] => self.emit(Op::Load {
+                        space,
+                        mem,
+                        d,
+                        addr,
+                    }),
+                    _ => self.emit(Op::LoadVector {
+                        space,
+                        mem,
+                        addr,
+                        d: slots.into(),
+                    }),
                 }
             }
         }
@@ -102,12 +140,16 @@ impl<'a> Decoder<'_, 'a> {
     }
 
     fn store(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
-        let Some(ty) = mods.ty() else { return invalid("`st` without a type") };
+        let Some(ty) = mods.ty() else {
+            return invalid("`st` without a type");
+        };
         if mods.has("async") || mods.has("bulk") {
             return unsupported("");
         }
         let place = self.address(self.operand(i, 0)?)?;
-        let Place::Memory(addr) = place else { return invalid("store to a kernel's parameter") };
+        let Place::Memory(addr) = place else {
+            return invalid("store to a kernel's parameter");
+        };
         let mut values = self.sources(self.operand(i, 1)?, ty)?;
         if ty == Ty::B128 {
             values = values.iter().flat_map(|&s| [s, s + 1]).collect();
@@ -116,8 +158,18 @@ impl<'a> Decoder<'_, 'a> {
         let mem = mem(ty, ty);
         let space = self.space_of(mods, place);
         match values[..] {
-            [a] => self.emit(Op::Store { space, mem, addr, a }),
-            _ => self.emit(Op::StoreVector { space, mem, addr, a: values.into() }),
+            [a] => self.emit(Op::Store {
+                space,
+                mem,
+                addr,
+                a,
+            }),
+            _ => self.emit(Op::StoreVector {
+                space,
+                mem,
+                addr,
+                a: values.into(),
+            }),
         }
         Ok(())
     }
@@ -126,7 +178,9 @@ impl<'a> Decoder<'_, 'a> {
         if mods.has("async") {
             return unsupported("");
         }
-        let Some(ty) = mods.ty() else { return invalid("an atomic without a type") };
+        let Some(ty) = mods.ty() else {
+            return invalid("an atomic without a type");
+        };
         let op = mods.words.iter().find_map(|w| {
             Some(match *w {
                 "and" => AtomicOp::And,
@@ -145,9 +199,15 @@ impl<'a> Decoder<'_, 'a> {
         let Some(op) = op else { return unsupported("") };
         let at = usize::from(result);
         let place = self.address(self.operand(i, at)?)?;
-        let Place::Memory(addr) = place else { return invalid("an atomic on a kernel's parameter") };
+        let Place::Memory(addr) = place else {
+            return invalid("an atomic on a kernel's parameter");
+        };
         let b = self.sources(self.operand(i, at + 1)?, ty)?;
-        let c = if op == AtomicOp::Cas { self.source(self.operand(i, at + 2)?, ty)? } else { NONE };
+        let c = if op == AtomicOp::Cas {
+            self.source(self.operand(i, at + 2)?, ty)?
+        } else {
+            NONE
+        };
         let d = match (result, i.operands.first()) {
             (true, Some(Operand::Sink)) | (false, _) => vec![NONE; b.len()],
             (true, Some(o)) => self.targets(o)?.iter().map(|r| r.slot).collect(),
@@ -157,7 +217,15 @@ impl<'a> Decoder<'_, 'a> {
             return invalid("as many results as operands are needed");
         }
         let space = self.space_of(mods, place);
-        self.emit(Op::Atomic(Box::new(Atomic { op, ty, space, addr, d: d.into(), b: b.into(), c })));
+        self.emit(Op::Atomic(Box::new(Atomic {
+            op,
+            ty,
+            space,
+            addr,
+            d: d.into(),
+            b: b.into(),
+            c,
+        })));
         Ok(())
     }
 
@@ -166,7 +234,12 @@ impl<'a> Decoder<'_, 'a> {
         let a = self.source(self.operand(i, 1)?, Ty::B64)?;
         match space(mods.words) {
             Some(s @ (Space::Shared | Space::SharedCluster | Space::Local)) => {
-                self.emit(Op::Convert { d, a, space: s, to: mods.has("to") });
+                self.emit(Op::Convert {
+                    d,
+                    a,
+                    space: s,
+                    to: mods.has("to"),
+                });
             }
             Some(_) => self.copy(d, a),
             None => return invalid("`cvta` without a space"),
@@ -186,7 +259,9 @@ impl<'a> Decoder<'_, 'a> {
                 _ => return None,
             })
         });
-        let Some(space) = space else { return unsupported("") };
+        let Some(space) = space else {
+            return unsupported("");
+        };
         let d = self.predicate_target(self.operand(i, 0)?)?;
         let a = self.source(self.operand(i, 1)?, Ty::B64)?;
         self.emit(Op::IsSpace { d, a, space });
@@ -197,7 +272,12 @@ impl<'a> Decoder<'_, 'a> {
         let d = self.target(self.operand(i, 0)?)?.slot;
         let a = self.source(self.operand(i, 1)?, Ty::B64)?;
         let rank = self.source(self.operand(i, 2)?, Ty::U32)?;
-        self.emit(Op::MapShared { d, a, rank, generic: space(mods.words).is_none() });
+        self.emit(Op::MapShared {
+            d,
+            a,
+            rank,
+            generic: space(mods.words).is_none(),
+        });
         Ok(())
     }
 
@@ -223,23 +303,47 @@ impl<'a> Decoder<'_, 'a> {
             if has("noinc") {
                 let addr = self.memory_operand(i, 0)?;
                 let (a, tx) = (self.constant(1), self.constant(0));
-                let op = MbarrierOp::Arrive { expect: false, drop: false, complete: false };
+                let op = MbarrierOp::Arrive {
+                    expect: false,
+                    drop: false,
+                    complete: false,
+                };
                 let space = space(mods.words).unwrap_or(Space::Generic);
-                self.emit(Op::Mbarrier(Box::new(Mbarrier { op, space, addr, d: NONE, p: NONE, a, tx })));
+                self.emit(Op::Mbarrier(Box::new(Mbarrier {
+                    op,
+                    space,
+                    addr,
+                    d: NONE,
+                    p: NONE,
+                    a,
+                    tx,
+                })));
             } else {
                 self.emit(Op::Fence);
             }
             return Ok(());
         }
         let spaces: Vec<Space> = mods.words.iter().filter_map(|w| space(&[*w])).collect();
-        let [to, from, ..] = spaces[..] else { return unsupported("") };
+        let [to, from, ..] = spaces[..] else {
+            return unsupported("");
+        };
         let bulk = has("bulk");
         let to = (to, self.memory_operand(i, 0)?);
         let from = (from, self.memory_operand(i, 1)?);
         let size = self.source(self.operand(i, 2)?, Ty::U32)?;
-        let mut copy =
-            CopyOp { to, from, size, source_size: NONE, ignore: PredSrc::FALSE, barrier: None, bulk };
-        let rest = i.operands.len().saturating_sub(3 + usize::from(has("L2::cache_hint")));
+        let mut copy = CopyOp {
+            to,
+            from,
+            size,
+            source_size: NONE,
+            ignore: PredSrc::FALSE,
+            barrier: None,
+            bulk,
+        };
+        let rest = i
+            .operands
+            .len()
+            .saturating_sub(3 + usize::from(has("L2::cache_hint")));
         if bulk {
             if has("mbarrier::complete_tx::bytes") {
                 copy.barrier = Some((Space::SharedCluster, self.memory_operand(i, 3)?));
@@ -268,7 +372,10 @@ impl<'a> Decoder<'_, 'a> {
         let mut m = Mbarrier {
             op: MbarrierOp::Init,
             space,
-            addr: Addr { base: crate::machine::ir::Base::Frame, offset: 0 },
+            addr: Addr {
+                base: crate::machine::ir::Base::Frame,
+                offset: 0,
+            },
             d: NONE,
             p: NONE,
             a: one,
@@ -282,7 +389,11 @@ impl<'a> Decoder<'_, 'a> {
             m.addr = self.memory_operand(i, 0)?;
         } else if has("arrive") || has("arrive_drop") {
             let expect = has("expect_tx");
-            m.op = MbarrierOp::Arrive { expect, drop: has("arrive_drop"), complete: !has("noComplete") };
+            m.op = MbarrierOp::Arrive {
+                expect,
+                drop: has("arrive_drop"),
+                complete: !has("noComplete"),
+            };
             // The state operand may be missing (remote barriers).
             let at = usize::from(!matches!(self.operand(i, 0)?, Operand::Address(_)));
             if at == 1 && !matches!(i.operands[0], Operand::Sink) {
@@ -298,11 +409,18 @@ impl<'a> Decoder<'_, 'a> {
                 }
             }
         } else if has("expect_tx") || has("complete_tx") {
-            m.op = if has("expect_tx") { MbarrierOp::ExpectTx } else { MbarrierOp::CompleteTx };
+            m.op = if has("expect_tx") {
+                MbarrierOp::ExpectTx
+            } else {
+                MbarrierOp::CompleteTx
+            };
             m.addr = self.memory_operand(i, 0)?;
             m.tx = self.source(self.operand(i, 1)?, Ty::U32)?;
         } else if has("test_wait") || has("try_wait") {
-            m.op = MbarrierOp::Test { parity: has("parity"), wait: has("try_wait") };
+            m.op = MbarrierOp::Test {
+                parity: has("parity"),
+                wait: has("try_wait"),
+            };
             m.p = self.predicate_target(self.operand(i, 0)?)?;
             m.addr = self.memory_operand(i, 1)?;
             m.a = self.source(self.operand(i, 2)?, Ty::B64)?;

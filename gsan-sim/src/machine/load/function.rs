@@ -5,7 +5,9 @@ use rustc_hash::FxHashMap;
 
 use super::{Context, Symbol, layout};
 use crate::machine::LoadError;
-use crate::machine::ir::{Addr, Base, Function, Inst, Line, Mem, Op, PredSrc, Program, Reg, Space, Src};
+use crate::machine::ir::{
+    Addr, Base, Function, Inst, Line, Mem, Op, PredSrc, Program, Reg, Space, Src,
+};
 use crate::machine::ty::Ty;
 
 /// Why an instruction could not be decoded.
@@ -81,7 +83,13 @@ pub fn decode<'a>(
         context,
         program,
         constants,
-        function: Function { name: f.name.to_string(), entry: f.entry, start, preds: 1, ..Function::default() },
+        function: Function {
+            name: f.name.to_string(),
+            entry: f.entry,
+            start,
+            preds: 1,
+            ..Function::default()
+        },
         scopes: vec![Scope::default()],
         declarations: 0,
         slots: FxHashMap::default(),
@@ -90,7 +98,10 @@ pub fn decode<'a>(
         lifetimes: FxHashMap::default(),
         wide: FxHashMap::default(),
         guard: PredSrc::TRUE,
-        line: Line { ptx: context.place(f.span.start).0, ..Line::default() },
+        line: Line {
+            ptx: context.place(f.span.start).0,
+            ..Line::default()
+        },
         loc: (0, 0),
         register_returns: Vec::new(),
     };
@@ -112,7 +123,9 @@ impl<'a> Decoder<'_, 'a> {
         if f.entry {
             let (offsets, _) = layout::params(&f.params);
             for (v, (offset, size)) in f.params.iter().zip(offsets) {
-                self.scopes[0].variables.insert(v.name, Symbol::Param(offset, size));
+                self.scopes[0]
+                    .variables
+                    .insert(v.name, Symbol::Param(offset, size));
             }
             return Ok(());
         }
@@ -127,7 +140,9 @@ impl<'a> Decoder<'_, 'a> {
                 if v.space == ast::Space::Reg {
                     self.register_parameter(v, offset, size, results);
                 } else {
-                    self.scopes[0].variables.insert(v.name, Symbol::Frame(offset, size));
+                    self.scopes[0]
+                        .variables
+                        .insert(v.name, Symbol::Frame(offset, size));
                 }
             }
         }
@@ -137,20 +152,39 @@ impl<'a> Decoder<'_, 'a> {
     fn register_parameter(&mut self, v: &ast::Variable<'a>, offset: u32, size: u32, result: bool) {
         let ty = Ty::parse(v.ty).unwrap_or(Ty::B64);
         self.declare(v.name, ty, None);
-        let Some(register) = self.register(v.name) else { return };
+        let Some(register) = self.register(v.name) else {
+            return;
+        };
         if result {
             self.register_returns.push((register.slot, offset, size));
         } else {
-            let mem = Mem { bytes: size.min(8) as u8, signed: false, register: size.min(8) as u8 };
-            let addr = Addr { base: Base::Frame, offset: i64::from(offset) };
-            self.emit(Op::Load { space: Space::Local, mem, d: register.slot, addr });
+            let mem = Mem {
+                bytes: size.min(8) as u8,
+                signed: false,
+                register: size.min(8) as u8,
+            };
+            let addr = Addr {
+                base: Base::Frame,
+                offset: i64::from(offset),
+            };
+            self.emit(Op::Load {
+                space: Space::Local,
+                mem,
+                d: register.slot,
+                addr,
+            });
         }
     }
 
     fn frame_variable(&mut self, v: &ast::Variable<'a>) -> Result<(u32, u32), LoadError> {
-        let size = layout::size_of(v).filter(|&s| s <= 1 << 24).ok_or_else(|| {
-            self.context.error(v.span.start, format!("`{}` is too large for a thread's local memory", v.name))
-        })? as u32;
+        let size = layout::size_of(v)
+            .filter(|&s| s <= 1 << 24)
+            .ok_or_else(|| {
+                self.context.error(
+                    v.span.start,
+                    format!("`{}` is too large for a thread's local memory", v.name),
+                )
+            })? as u32;
         Ok((self.frame_bytes(size, layout::align_of(v)), size))
     }
 
@@ -195,10 +229,18 @@ impl<'a> Decoder<'_, 'a> {
                     self.scopes.pop();
                     self.cache.clear();
                 }
-                Statement::Registers { ty, vector, names, span } => {
+                Statement::Registers {
+                    ty,
+                    vector,
+                    names,
+                    span,
+                } => {
                     let parsed = Ty::parse(ty).filter(|_| *vector <= 1);
                     let ty = parsed.ok_or_else(|| {
-                        self.context.error(span.start, format!("registers of type `.{ty}` are not supported"))
+                        self.context.error(
+                            span.start,
+                            format!("registers of type `.{ty}` are not supported"),
+                        )
                     })?;
                     for (name, count) in names {
                         self.declare(name, ty, *count);
@@ -211,7 +253,9 @@ impl<'a> Decoder<'_, 'a> {
                     let text = self.context.text.get(span.clone()).unwrap_or_default();
                     self.unsupported(text.trim().to_string());
                 }
-                Statement::Pragma { .. } | Statement::Targets { .. } | Statement::CallPrototype { .. } => {}
+                Statement::Pragma { .. }
+                | Statement::Targets { .. }
+                | Statement::CallPrototype { .. } => {}
             }
         }
         Ok(())
@@ -223,8 +267,12 @@ impl<'a> Decoder<'_, 'a> {
                 let (offset, size) = self.frame_variable(v)?;
                 Symbol::Frame(offset, size)
             }
-            ast::Space::Shared if v.linkage == Some("extern") => Symbol::DynamicShared(layout::align_of(v)),
-            ast::Space::Shared => Symbol::Shared(self.context.shared.get(&v.span.start).copied().unwrap_or(0)),
+            ast::Space::Shared if v.linkage == Some("extern") => {
+                Symbol::DynamicShared(layout::align_of(v))
+            }
+            ast::Space::Shared => {
+                Symbol::Shared(self.context.shared.get(&v.span.start).copied().unwrap_or(0))
+            }
             _ => Symbol::Memory(self.context.inner.get(&v.span.start).copied().unwrap_or(0)),
         };
         if let Some(scope) = self.scopes.last_mut() {
@@ -243,7 +291,11 @@ impl<'a> Decoder<'_, 'a> {
     }
 
     fn begin(&mut self, offset: usize) {
-        self.line = Line { ptx: self.context.place(offset).0, file: self.loc.0, line: self.loc.1 };
+        self.line = Line {
+            ptx: self.context.place(offset).0,
+            file: self.loc.0,
+            line: self.loc.1,
+        };
         self.guard = PredSrc::TRUE;
     }
 
@@ -262,7 +314,11 @@ impl<'a> Decoder<'_, 'a> {
                 self.program.lines.truncate(before);
                 let text = self.context.text.get(i.span.clone()).unwrap_or_default();
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-                self.unsupported(if why.is_empty() { text } else { format!("{text} ({why})") });
+                self.unsupported(if why.is_empty() {
+                    text
+                } else {
+                    format!("{text} ({why})")
+                });
                 Ok(())
             }
         }
@@ -298,11 +354,27 @@ impl<'a> Decoder<'_, 'a> {
     /// `ret`, with the results that live in registers stored first.
     pub fn emit_return(&mut self) {
         for (slot, offset, size) in self.register_returns.clone() {
-            let mem = Mem { bytes: size.min(8) as u8, signed: false, register: size.min(8) as u8 };
-            let addr = Addr { base: Base::Frame, offset: i64::from(offset) };
-            self.emit(Op::Store { space: Space::Local, mem, addr, a: slot });
+            let mem = Mem {
+                bytes: size.min(8) as u8,
+                signed: false,
+                register: size.min(8) as u8,
+            };
+            let addr = Addr {
+                base: Base::Frame,
+                offset: i64::from(offset),
+            };
+            self.emit(Op::Store {
+                space: Space::Local,
+                mem,
+                addr,
+                a: slot,
+            });
         }
-        self.emit(if self.function.entry { Op::Exit } else { Op::Return });
+        self.emit(if self.function.entry {
+            Op::Exit
+        } else {
+            Op::Return
+        });
     }
 
     /// A register by name, declared here or in an outer scope.
@@ -317,7 +389,10 @@ impl<'a> Decoder<'_, 'a> {
         };
         if found.ty != Ty::Pred {
             let now = self.program.code.len() as u32;
-            self.lifetimes.entry(found.slot).and_modify(|l| l.1 = now).or_insert((now, now));
+            self.lifetimes
+                .entry(found.slot)
+                .and_modify(|l| l.1 = now)
+                .or_insert((now, now));
             self.wide.insert(found.slot, found.ty.bytes().div_ceil(4));
         }
         Some(found)
@@ -326,7 +401,12 @@ impl<'a> Decoder<'_, 'a> {
     fn find_register(&mut self, name: &'a str) -> Option<Register> {
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
         for scope in self.scopes.iter().rev() {
-            if let Some(&Declaration { id, ty, count: None }) = scope.registers.get(name) {
+            if let Some(&Declaration {
+                id,
+                ty,
+                count: None,
+            }) = scope.registers.get(name)
+            {
                 return Some(self.slot(id, 0, ty));
             }
             // `%r12` of `%r<24>`; a stem may itself end in digits (`%r1<24>` declares `%r10` … `%r123`).
@@ -335,7 +415,11 @@ impl<'a> Decoder<'_, 'a> {
                 let index = &name[end..];
                 let canonical = index.len() == 1 || !index.starts_with('0');
                 if canonical
-                    && let Some(&Declaration { id, ty, count: Some(n) }) = scope.registers.get(&name[..end])
+                    && let Some(&Declaration {
+                        id,
+                        ty,
+                        count: Some(n),
+                    }) = scope.registers.get(&name[..end])
                     && let Ok(index) = index.parse::<u32>()
                     && index < n
                 {
@@ -442,7 +526,9 @@ impl<'a> Decoder<'_, 'a> {
         for inst in &mut self.program.code[self.function.start as usize..] {
             match &mut inst.op {
                 Op::Branch { target } => *target = place(*target),
-                Op::BranchIndexed { targets, .. } => targets.iter_mut().for_each(|t| *t = place(*t)),
+                Op::BranchIndexed { targets, .. } => {
+                    targets.iter_mut().for_each(|t| *t = place(*t))
+                }
                 _ => {}
             }
         }

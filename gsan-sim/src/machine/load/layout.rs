@@ -15,7 +15,10 @@ fn element(v: &ast::Variable<'_>) -> u64 {
 
 /// Alignment of a variable.
 pub fn align_of(v: &ast::Variable<'_>) -> u32 {
-    v.align.unwrap_or(element(v) as u32).clamp(1, 1 << 20).next_power_of_two()
+    v.align
+        .unwrap_or(element(v) as u32)
+        .clamp(1, 1 << 20)
+        .next_power_of_two()
 }
 
 /// Bytes of a variable; an open dimension takes its length from the initialiser (0 without).
@@ -46,7 +49,11 @@ pub fn params(list: &[ast::Variable<'_>]) -> (Vec<(u32, u32)>, u32) {
 }
 
 /// The bytes of an initialised variable.
-pub fn initial(v: &ast::Variable<'_>, size: u64, context: &Context<'_>) -> Result<Vec<u8>, LoadError> {
+pub fn initial(
+    v: &ast::Variable<'_>,
+    size: u64,
+    context: &Context<'_>,
+) -> Result<Vec<u8>, LoadError> {
     let mut bytes = vec![0; size as usize];
     let scalar = u64::from(Ty::parse(v.ty).map_or(8, Ty::bytes));
     // Bytes of one row at each depth of braces.
@@ -88,7 +95,9 @@ fn fill(
                 "f32" => u128::from((*x as f32).to_bits()),
                 _ => u128::from(x.to_bits()),
             },
-            Init::Symbol { name, offset, mask, .. } => {
+            Init::Symbol {
+                name, offset, mask, ..
+            } => {
                 let address = match context.symbols.get(name) {
                     Some(Symbol::Memory(address)) => *address,
                     Some(Symbol::Function(index)) => super::FUNCTION_BASE + 16 * u64::from(*index),
@@ -110,7 +119,10 @@ fn fill(
         if let Some(slot) = bytes.get_mut(at_index..at_index + scalar as usize) {
             slot.copy_from_slice(&value.to_le_bytes()[..scalar as usize]);
         } else {
-            return Err(context.error(v.span.start, format!("too many initial values for `{}`", v.name)));
+            return Err(context.error(
+                v.span.start,
+                format!("too many initial values for `{}`", v.name),
+            ));
         }
         at += scalar;
     }
@@ -118,7 +130,10 @@ fn fill(
 }
 
 /// Calls `f` with every variable declared inside a body.
-pub fn inner_variables<'m, 'a>(statements: &'m [Statement<'a>], f: &mut impl FnMut(&'m ast::Variable<'a>)) {
+pub fn inner_variables<'m, 'a>(
+    statements: &'m [Statement<'a>],
+    f: &mut impl FnMut(&'m ast::Variable<'a>),
+) {
     for s in statements {
         match s {
             Statement::Variable(v) => f(v),
@@ -182,7 +197,9 @@ pub fn shared<'a>(
         {
             if v.linkage == Some("extern") {
                 dynamic.insert(v.name, align_of(v));
-                context.symbols.insert(v.name, Symbol::DynamicShared(align_of(v)));
+                context
+                    .symbols
+                    .insert(v.name, Symbol::DynamicShared(align_of(v)));
             } else {
                 by_name.insert(v.name, variables.len());
                 variables.push(v);
@@ -190,7 +207,11 @@ pub fn shared<'a>(
         }
     }
     let top_level = variables.len();
-    let function_index: FxHashMap<&str, usize> = bodies.iter().enumerate().map(|(i, f)| (f.name, i)).collect();
+    let function_index: FxHashMap<&str, usize> = bodies
+        .iter()
+        .enumerate()
+        .map(|(i, f)| (f.name, i))
+        .collect();
     let mut uses: Vec<FxHashSet<usize>> = vec![FxHashSet::default(); bodies.len()];
     let mut calls: Vec<FxHashSet<usize>> = vec![FxHashSet::default(); bodies.len()];
     let mut dynamic_align = vec![0u32; bodies.len()];
@@ -217,7 +238,10 @@ pub fn shared<'a>(
     // Functions whose address stands in a variable can be called from anywhere.
     let mut addressed = Vec::new();
     for item in &module.items {
-        if let Item::Variable(ast::Variable { init: Some(init), .. }) = item {
+        if let Item::Variable(ast::Variable {
+            init: Some(init), ..
+        }) = item
+        {
             initial_functions(init, &function_index, &mut addressed);
         }
     }
@@ -259,9 +283,16 @@ pub fn shared<'a>(
                 continue;
             }
             let size = size_of(variable).filter(|&s| s <= 1 << 24).ok_or_else(|| {
-                context.error(variable.span.start, format!("`{}` is too large for shared memory", variable.name))
+                context.error(
+                    variable.span.start,
+                    format!("`{}` is too large for shared memory", variable.name),
+                )
             })? as u32;
-            let after = if common { common_end } else { users[v].iter().map(|&e| statics[e]).max().unwrap_or(0) };
+            let after = if common {
+                common_end
+            } else {
+                users[v].iter().map(|&e| statics[e]).max().unwrap_or(0)
+            };
             offsets[v] = after.next_multiple_of(align_of(variable));
             let end = offsets[v] + size;
             if common {
@@ -280,7 +311,9 @@ pub fn shared<'a>(
     for (v, variable) in variables.iter().enumerate() {
         let address = reserved + offsets[v];
         if v < top_level {
-            context.symbols.insert(variable.name, Symbol::Shared(address));
+            context
+                .symbols
+                .insert(variable.name, Symbol::Shared(address));
         } else {
             context.shared.insert(variable.span.start, address);
         }

@@ -4,8 +4,8 @@ mod control;
 mod data;
 mod function;
 mod layout;
-mod operand;
 mod opcode;
+mod operand;
 
 use std::sync::Arc;
 
@@ -86,19 +86,33 @@ impl Context<'_> {
     /// Line and column, from 1, of a byte.
     pub fn place(&self, offset: usize) -> (u32, u32) {
         let line = self.newlines.partition_point(|&n| n < offset);
-        let start = if line == 0 { 0 } else { self.newlines[line - 1] + 1 };
+        let start = if line == 0 {
+            0
+        } else {
+            self.newlines[line - 1] + 1
+        };
         (line as u32 + 1, (offset - start) as u32 + 1)
     }
 
     /// An error at a byte.
     pub fn error(&self, offset: usize, message: impl Into<String>) -> LoadError {
         let (line, column) = self.place(offset);
-        LoadError { message: message.into(), line, column }
+        LoadError {
+            message: message.into(),
+            line,
+            column,
+        }
     }
 }
 
 /// Loads a module onto a device.
-pub fn load(text: &str, device: u32, id: ModuleId, memory: &mut Memory, config: &Config) -> Result<LoadedModule, LoadError> {
+pub fn load(
+    text: &str,
+    device: u32,
+    id: ModuleId,
+    memory: &mut Memory,
+    config: &Config,
+) -> Result<LoadedModule, LoadError> {
     let text = text.trim_end_matches('\0');
     let module = gsan_ptx::parse(text).map_err(|e| LoadError {
         message: e.message,
@@ -109,7 +123,12 @@ pub fn load(text: &str, device: u32, id: ModuleId, memory: &mut Memory, config: 
         symbols: FxHashMap::default(),
         shared: FxHashMap::default(),
         inner: FxHashMap::default(),
-        newlines: text.bytes().enumerate().filter(|&(_, b)| b == b'\n').map(|(i, _)| i).collect(),
+        newlines: text
+            .bytes()
+            .enumerate()
+            .filter(|&(_, b)| b == b'\n')
+            .map(|(i, _)| i)
+            .collect(),
         text,
     };
     let bodies = functions(&module);
@@ -122,7 +141,15 @@ pub fn load(text: &str, device: u32, id: ModuleId, memory: &mut Memory, config: 
         managed: Vec::new(),
         kernels: Vec::new(),
     };
-    match build(&module, &bodies, &mut context, &mut loaded, id, memory, config) {
+    match build(
+        &module,
+        &bodies,
+        &mut context,
+        &mut loaded,
+        id,
+        memory,
+        config,
+    ) {
         Ok(()) => Ok(loaded),
         Err(e) => {
             loaded.free(memory);
@@ -172,7 +199,11 @@ fn functions<'m, 'a>(module: &'m ast::Module<'a>) -> Vec<&'m ast::Function<'a>> 
         .collect()
 }
 
-fn declare_functions<'a>(module: &ast::Module<'a>, bodies: &[&ast::Function<'a>], context: &mut Context<'a>) {
+fn declare_functions<'a>(
+    module: &ast::Module<'a>,
+    bodies: &[&ast::Function<'a>],
+    context: &mut Context<'a>,
+) {
     for item in &module.items {
         if let Item::Function(f) = item {
             let symbol = match f.name {
@@ -186,7 +217,9 @@ fn declare_functions<'a>(module: &ast::Module<'a>, bodies: &[&ast::Function<'a>]
         }
     }
     for (index, f) in bodies.iter().enumerate() {
-        context.symbols.insert(f.name, Symbol::Function(index as u32));
+        context
+            .symbols
+            .insert(f.name, Symbol::Function(index as u32));
     }
 }
 
@@ -213,12 +246,20 @@ fn place_variables<'a>(
         if !matches!(v.space, ast::Space::Global | ast::Space::Const) {
             continue;
         }
-        let size = layout::size_of(v).ok_or_else(|| context.error(v.span.start, format!("the size of `{}` is not known", v.name)))?;
+        let size = layout::size_of(v).ok_or_else(|| {
+            context.error(
+                v.span.start,
+                format!("the size of `{}` is not known", v.name),
+            )
+        })?;
         if v.linkage == Some("extern") {
             context.symbols.entry(v.name).or_insert(Symbol::Undefined);
             continue;
         }
-        let no_memory = context.error(v.span.start, format!("no memory for `{}` ({size} bytes)", v.name));
+        let no_memory = context.error(
+            v.span.start,
+            format!("no memory for `{}` ({size} bytes)", v.name),
+        );
         let address = if v.managed {
             let backing = Backing::new(size).ok_or(no_memory.clone())?;
             // SAFETY: the backing lives in `loaded`, which unregisters the memory before it drops it.
@@ -226,7 +267,9 @@ fn place_variables<'a>(
             loaded.managed.push(backing.clone());
             backing.as_ptr() as u64
         } else {
-            let va = memory.allocate_internal(loaded.device, size).ok_or(no_memory)?;
+            let va = memory
+                .allocate_internal(loaded.device, size)
+                .ok_or(no_memory)?;
             loaded.allocations.push(va);
             va
         };
@@ -244,11 +287,18 @@ fn place_variables<'a>(
     for (v, address, size) in placed {
         if v.init.is_some() {
             let bytes = layout::initial(v, size, context)?;
-            memory.write(address, &bytes).map_err(|e| context.error(v.span.start, e.to_string()))?;
+            memory
+                .write(address, &bytes)
+                .map_err(|e| context.error(v.span.start, e.to_string()))?;
         }
         if v.space == ast::Space::Const {
-            let rights = Access { read: u64::MAX, write: 0 };
-            memory.set_access(address, size, rights).map_err(|e| context.error(v.span.start, e.to_string()))?;
+            let rights = Access {
+                read: u64::MAX,
+                write: 0,
+            };
+            memory
+                .set_access(address, size, rights)
+                .map_err(|e| context.error(v.span.start, e.to_string()))?;
         }
     }
     Ok(const_bytes.min(u64::from(u32::MAX)) as u32)
@@ -262,17 +312,29 @@ fn info(
     const_bytes: u32,
     shared_align: u32,
 ) -> FunctionInfo {
-    let attribute = |name: &str| body.attributes.iter().find(|a| a.name == name).map(|a| &a.values[..]);
+    let attribute = |name: &str| {
+        body.attributes
+            .iter()
+            .find(|a| a.name == name)
+            .map(|a| &a.values[..])
+    };
     let three = |values: &[u64]| [0, 1, 2].map(|i| values.get(i).copied().unwrap_or(1) as u32);
     let required_block = attribute("reqntid").map(three);
     let product = |v: [u32; 3]| v.iter().fold(1u32, |p, &x| p.saturating_mul(x));
-    let max_threads =
-        required_block.or_else(|| attribute("maxntid").map(three)).map_or(1024, |v| product(v).clamp(1, 1024));
-    let limit = attribute("maxnreg").and_then(|v| v.first().copied()).unwrap_or(255) as u32;
+    let max_threads = required_block
+        .or_else(|| attribute("maxntid").map(three))
+        .map_or(1024, |v| product(v).clamp(1, 1024));
+    let limit = attribute("maxnreg")
+        .and_then(|v| v.first().copied())
+        .unwrap_or(255) as u32;
     let (params, param_bytes) = layout::params(&body.params);
     let (major, minor) = module.version.unwrap_or((0, 0));
     let target = module.target.iter().find_map(|t| {
-        let digits: String = t.strip_prefix("sm_")?.chars().take_while(char::is_ascii_digit).collect();
+        let digits: String = t
+            .strip_prefix("sm_")?
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .collect();
         digits.parse().ok()
     });
     FunctionInfo {

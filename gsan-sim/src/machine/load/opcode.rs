@@ -13,12 +13,12 @@ use crate::machine::ty::Ty;
 pub fn decode<'a>(d: &mut Decoder<'_, 'a>, i: &Instruction<'a>) -> Decoded<()> {
     let mods = Mods::new(&i.modifiers);
     match i.opcode {
-        "ld" | "ldu" | "st" | "atom" | "red" | "cvta" | "isspacep" | "cp" | "mbarrier" | "fence" | "membar" | "prefetch"
-        | "prefetchu" | "discard" | "applypriority" | "createpolicy" | "mapa" | "getctarank" => d.data(i, &mods),
-        "bra" | "brx" | "call" | "ret" | "exit" | "trap" | "brkpt" | "bar" | "barrier" | "shfl" | "vote" | "match"
-        | "redux" | "activemask" | "elect" | "nanosleep" | "setmaxnreg" | "griddepcontrol" | "pmevent" => {
-            d.control(i, &mods)
-        }
+        "ld" | "ldu" | "st" | "atom" | "red" | "cvta" | "isspacep" | "cp" | "mbarrier"
+        | "fence" | "membar" | "prefetch" | "prefetchu" | "discard" | "applypriority"
+        | "createpolicy" | "mapa" | "getctarank" => d.data(i, &mods),
+        "bra" | "brx" | "call" | "ret" | "exit" | "trap" | "brkpt" | "bar" | "barrier" | "shfl"
+        | "vote" | "match" | "redux" | "activemask" | "elect" | "nanosleep" | "setmaxnreg"
+        | "griddepcontrol" | "pmevent" => d.control(i, &mods),
         "mov" => d.mov(i, &mods),
         "setp" => d.setp(i, &mods),
         "set" => d.set(i, &mods),
@@ -44,8 +44,18 @@ impl<'a> Decoder<'_, 'a> {
         // A signed result extends into a wider register.
         if i.opcode == "cvt" && alu.dst.is_signed() && target.ty.bytes() > alu.dst.bytes() {
             let words = [signed_name(target.ty.bytes()), signed_name(alu.dst.bytes())];
-            if let Some(Alu { func: Func::One(f), flags, .. }) = alu::find("cvt", &Mods::new(&words), 1) {
-                self.emit(Op::Alu1 { f, flags, d: target.slot, a: target.slot });
+            if let Some(Alu {
+                func: Func::One(f),
+                flags,
+                ..
+            }) = alu::find("cvt", &Mods::new(&words), 1)
+            {
+                self.emit(Op::Alu1 {
+                    f,
+                    flags,
+                    d: target.slot,
+                    a: target.slot,
+                });
             }
         }
         Ok(())
@@ -73,8 +83,23 @@ impl<'a> Decoder<'_, 'a> {
         self.emit(match alu.func {
             Func::One(f) => Op::Alu1 { f, flags, d, a },
             Func::Two(f) => Op::Alu2 { f, flags, d, a, b },
-            Func::Three(f) => Op::Alu3 { f, flags, d, a, b, c },
-            Func::Four(f) => Op::Alu4 { f, flags, d, a, b, c, e },
+            Func::Three(f) => Op::Alu3 {
+                f,
+                flags,
+                d,
+                a,
+                b,
+                c,
+            },
+            Func::Four(f) => Op::Alu4 {
+                f,
+                flags,
+                d,
+                a,
+                b,
+                c,
+                e,
+            },
         });
         Ok(())
     }
@@ -83,9 +108,26 @@ impl<'a> Decoder<'_, 'a> {
         let d = self.target(self.operand(i, 0)?)?.slot;
         let a = self.source(self.operand(i, 1)?, carry.ty)?;
         let b = self.source(self.operand(i, 2)?, carry.ty)?;
-        let c = if carry.operands == 3 { self.source(self.operand(i, 3)?, carry.ty)? } else { a };
-        let integer::Carry { func, carry_in, carry_out, .. } = carry;
-        self.emit(Op::Carry(Box::new(CarryOp { f: func, carry_in, carry_out, d, a, b, c })));
+        let c = if carry.operands == 3 {
+            self.source(self.operand(i, 3)?, carry.ty)?
+        } else {
+            a
+        };
+        let integer::Carry {
+            func,
+            carry_in,
+            carry_out,
+            ..
+        } = carry;
+        self.emit(Op::Carry(Box::new(CarryOp {
+            f: func,
+            carry_in,
+            carry_out,
+            d,
+            a,
+            b,
+            c,
+        })));
         Ok(())
     }
 
@@ -98,7 +140,12 @@ impl<'a> Decoder<'_, 'a> {
         if ty == Ty::Pred {
             let d = self.predicate_target(to)?;
             let a = self.predicate_source(from)?;
-            self.emit(Op::PredLogic { logic: Logic::And, d, a, b: PredSrc::TRUE });
+            self.emit(Op::PredLogic {
+                logic: Logic::And,
+                d,
+                a,
+                b: PredSrc::TRUE,
+            });
             return Ok(());
         }
         match (to, from) {
@@ -141,7 +188,11 @@ impl<'a> Decoder<'_, 'a> {
                     }
                     return unsupported("");
                 }
-                self.emit(Op::Pack { d, bytes, parts: parts.into() });
+                self.emit(Op::Pack {
+                    d,
+                    bytes,
+                    parts: parts.into(),
+                });
             }
             _ => {
                 let d = self.target(to)?.slot;
@@ -156,7 +207,9 @@ impl<'a> Decoder<'_, 'a> {
     }
 
     fn setp(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
-        let Some(compare) = find_compare(mods) else { return unsupported("") };
+        let Some(compare) = find_compare(mods) else {
+            return unsupported("");
+        };
         let (d, q) = match self.operand(i, 0)? {
             Operand::Pair(d, q) => (self.predicate_target(d)?, self.predicate_target(q)?),
             one => (self.predicate_target(one)?, NONE),
@@ -164,22 +217,52 @@ impl<'a> Decoder<'_, 'a> {
         let a = self.source(self.operand(i, 1)?, compare.ty)?;
         let b = self.source(self.operand(i, 2)?, compare.ty)?;
         let combine = Combine::parse(mods);
-        let c = if combine == Combine::None { PredSrc::TRUE } else { self.predicate_source(self.operand(i, 3)?)? };
-        self.emit(Op::Compare { f: compare.func, flags: compare.flags, a, b, combine, c, d, q });
+        let c = if combine == Combine::None {
+            PredSrc::TRUE
+        } else {
+            self.predicate_source(self.operand(i, 3)?)?
+        };
+        self.emit(Op::Compare {
+            f: compare.func,
+            flags: compare.flags,
+            a,
+            b,
+            combine,
+            c,
+            d,
+            q,
+        });
         Ok(())
     }
 
     /// `set.CmpOp.dtype.stype`: all ones (or 1.0) where the comparison holds.
     fn set(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
-        let Some(compare) = find_compare(mods) else { return unsupported("") };
-        let Some(result) = mods.ty().filter(|_| mods.types.len() == 2) else { return unsupported("") };
+        let Some(compare) = find_compare(mods) else {
+            return unsupported("");
+        };
+        let Some(result) = mods.ty().filter(|_| mods.types.len() == 2) else {
+            return unsupported("");
+        };
         let d = self.target(self.operand(i, 0)?)?.slot;
         let a = self.source(self.operand(i, 1)?, compare.ty)?;
         let b = self.source(self.operand(i, 2)?, compare.ty)?;
         let combine = Combine::parse(mods);
-        let c = if combine == Combine::None { PredSrc::TRUE } else { self.predicate_source(self.operand(i, 3)?)? };
+        let c = if combine == Combine::None {
+            PredSrc::TRUE
+        } else {
+            self.predicate_source(self.operand(i, 3)?)?
+        };
         let p = self.fresh_predicate();
-        self.emit(Op::Compare { f: compare.func, flags: compare.flags, a, b, combine, c, d: p, q: NONE });
+        self.emit(Op::Compare {
+            f: compare.func,
+            flags: compare.flags,
+            a,
+            b,
+            combine,
+            c,
+            d: p,
+            q: NONE,
+        });
         let yes = self.constant(match result {
             Ty::F32 => 0x3f80_0000,
             Ty::F16 => 0x3c00,
@@ -187,12 +270,19 @@ impl<'a> Decoder<'_, 'a> {
             _ => result.mask(),
         });
         let no = self.constant(0);
-        self.emit(Op::Select { d, a: yes, b: no, p: PredSrc::slot(p, false) });
+        self.emit(Op::Select {
+            d,
+            a: yes,
+            b: no,
+            p: PredSrc::slot(p, false),
+        });
         Ok(())
     }
 
     fn testp(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
-        let Some(test) = find_test(mods) else { return unsupported("") };
+        let Some(test) = find_test(mods) else {
+            return unsupported("");
+        };
         let d = self.predicate_target(self.operand(i, 0)?)?;
         let a = self.source(self.operand(i, 1)?, test.ty)?;
         self.emit(Op::Compare {
@@ -220,9 +310,17 @@ impl<'a> Decoder<'_, 'a> {
 
     /// `slct.dtype.{s32,f32} d, a, b, c`: a where c ≥ 0.
     fn slct(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
-        let [ty, by] = mods.types[..] else { return unsupported("") };
-        let words: &[&str] = if by == Ty::F32 { &["ge", "f32"] } else { &["ge", "s32"] };
-        let Some(compare) = find_compare(&Mods::new(words)) else { return unsupported("") };
+        let [ty, by] = mods.types[..] else {
+            return unsupported("");
+        };
+        let words: &[&str] = if by == Ty::F32 {
+            &["ge", "f32"]
+        } else {
+            &["ge", "s32"]
+        };
+        let Some(compare) = find_compare(&Mods::new(words)) else {
+            return unsupported("");
+        };
         let d = self.target(self.operand(i, 0)?)?.slot;
         let a = self.source(self.operand(i, 1)?, ty)?;
         let b = self.source(self.operand(i, 2)?, ty)?;
@@ -239,7 +337,12 @@ impl<'a> Decoder<'_, 'a> {
             d: p,
             q: NONE,
         });
-        self.emit(Op::Select { d, a, b, p: PredSrc::slot(p, false) });
+        self.emit(Op::Select {
+            d,
+            a,
+            b,
+            p: PredSrc::slot(p, false),
+        });
         Ok(())
     }
 
@@ -256,10 +359,25 @@ impl<'a> Decoder<'_, 'a> {
         self.apply(alu::bits::lop3(table), d, &i.operands[1..4])?;
         if let Some(p) = p {
             let q = self.predicate_source(self.operand(i, 5)?)?;
-            let Some(compare) = find_compare(&Mods::new(&["ne", "b32"])) else { return unsupported("") };
+            let Some(compare) = find_compare(&Mods::new(&["ne", "b32"])) else {
+                return unsupported("");
+            };
             let zero = self.constant(0);
-            let combine = if mods.has("and") { Combine::And } else { Combine::Or };
-            self.emit(Op::Compare { f: compare.func, flags: 0, a: d, b: zero, combine, c: q, d: p, q: NONE });
+            let combine = if mods.has("and") {
+                Combine::And
+            } else {
+                Combine::Or
+            };
+            self.emit(Op::Compare {
+                f: compare.func,
+                flags: 0,
+                a: d,
+                b: zero,
+                combine,
+                c: q,
+                d: p,
+                q: NONE,
+            });
         }
         Ok(())
     }
@@ -298,5 +416,9 @@ fn signed_name(bytes: u32) -> &'static str {
 
 /// How a value of a type sits in memory and in a register of another.
 pub fn mem(ty: Ty, register: Ty) -> Mem {
-    Mem { bytes: ty.bytes().min(8) as u8, signed: ty.is_signed(), register: register.bytes().min(8) as u8 }
+    Mem {
+        bytes: ty.bytes().min(8) as u8,
+        signed: ty.is_signed(),
+        register: register.bytes().min(8) as u8,
+    }
 }

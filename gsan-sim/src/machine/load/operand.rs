@@ -32,7 +32,9 @@ impl<'a> Decoder<'_, 'a> {
             Operand::Name(name) => self.named(name, 0),
             Operand::NameOffset(name, offset) => self.named(name, *offset),
             Operand::Int(n) => Ok(match ty {
-                Ty::F32 if !(0..=0xffff_ffff).contains(n) => self.constant(u64::from((*n as f32).to_bits())),
+                Ty::F32 if !(0..=0xffff_ffff).contains(n) => {
+                    self.constant(u64::from((*n as f32).to_bits()))
+                }
                 _ => self.constant(*n as u64 & ty.mask()),
             }),
             Operand::F32(bits) => Ok(match ty {
@@ -46,10 +48,18 @@ impl<'a> Decoder<'_, 'a> {
             Operand::Neg(inner) => {
                 let a = self.source(inner, ty)?;
                 let mods = ["neg", ty_name(ty)];
-                let alu = crate::machine::alu::find("neg", &crate::machine::alu::Mods::new(&mods[1..]), 1);
+                let alu = crate::machine::alu::find(
+                    "neg",
+                    &crate::machine::alu::Mods::new(&mods[1..]),
+                    1,
+                );
                 let d = self.fresh();
                 match alu {
-                    Some(crate::machine::alu::Alu { func: crate::machine::alu::Func::One(f), flags, .. }) => {
+                    Some(crate::machine::alu::Alu {
+                        func: crate::machine::alu::Func::One(f),
+                        flags,
+                        ..
+                    }) => {
                         self.emit_always(Op::Alu1 { f, flags, d, a });
                         Ok(d)
                     }
@@ -82,31 +92,55 @@ impl<'a> Decoder<'_, 'a> {
         }
         let Some(symbol) = self.symbol(name) else {
             if name.starts_with('%') {
-                return unsupported(format!("`{name}` is neither a declared register nor a special one"));
+                return unsupported(format!(
+                    "`{name}` is neither a declared register nor a special one"
+                ));
             }
             return invalid(format!("`{name}` is not declared"));
         };
         let d = match symbol {
-            Symbol::Memory(address) => return Ok(self.constant(address.wrapping_add_signed(offset))),
-            Symbol::Shared(address) => return Ok(self.constant(u64::from(address).wrapping_add_signed(offset))),
-            Symbol::Function(index) => return Ok(self.constant(FUNCTION_BASE + 16 * u64::from(index))),
+            Symbol::Memory(address) => {
+                return Ok(self.constant(address.wrapping_add_signed(offset)));
+            }
+            Symbol::Shared(address) => {
+                return Ok(self.constant(u64::from(address).wrapping_add_signed(offset)));
+            }
+            Symbol::Function(index) => {
+                return Ok(self.constant(FUNCTION_BASE + 16 * u64::from(index)));
+            }
             Symbol::Builtin(_) => return unsupported("address of a function of the system"),
-            Symbol::Undefined => return invalid(format!("`{name}` is declared but not defined in this module")),
+            Symbol::Undefined => {
+                return invalid(format!(
+                    "`{name}` is declared but not defined in this module"
+                ));
+            }
             Symbol::DynamicShared(align) => {
                 let d = self.fresh();
-                self.emit_always(Op::AddressOf { d, addr: Addr { base: Base::Dynamic(align), offset } });
+                self.emit_always(Op::AddressOf {
+                    d,
+                    addr: Addr {
+                        base: Base::Dynamic(align),
+                        offset,
+                    },
+                });
                 d
             }
             Symbol::Frame(at, _) => {
                 let d = self.fresh();
-                let addr = Addr { base: Base::Frame, offset: i64::from(at) + offset };
+                let addr = Addr {
+                    base: Base::Frame,
+                    offset: i64::from(at) + offset,
+                };
                 self.emit_always(Op::AddressOf { d, addr });
                 d
             }
             Symbol::Param(at, _) => {
                 self.take_param_address();
                 let d = self.fresh();
-                self.emit_always(Op::ParamAddress { d, offset: (i64::from(at) + offset) as u32 });
+                self.emit_always(Op::ParamAddress {
+                    d,
+                    offset: (i64::from(at) + offset) as u32,
+                });
                 d
             }
         };
@@ -118,10 +152,15 @@ impl<'a> Decoder<'_, 'a> {
         match operand {
             Operand::Name(name) => match self.register(name) {
                 Some(r) if r.ty != Ty::Pred => Ok(r),
-                Some(_) => invalid(format!("`{name}` is a predicate; a register is needed here")),
+                Some(_) => invalid(format!(
+                    "`{name}` is a predicate; a register is needed here"
+                )),
                 None => invalid(format!("`{name}` is not declared")),
             },
-            Operand::Sink => Ok(Register { slot: self.fresh(), ty: Ty::B64 }),
+            Operand::Sink => Ok(Register {
+                slot: self.fresh(),
+                ty: Ty::B64,
+            }),
             Operand::Vector(list) if list.len() == 1 => self.target(&list[0]),
             _ => unsupported("result operand"),
         }
@@ -161,24 +200,41 @@ impl<'a> Decoder<'_, 'a> {
         let offset = address.offset;
         let Some(name) = address.base else {
             let zero = self.constant(0);
-            return Ok(Place::Memory(Addr { base: Base::Value(zero), offset }));
+            return Ok(Place::Memory(Addr {
+                base: Base::Value(zero),
+                offset,
+            }));
         };
         if let Some(r) = self.register(name) {
             if r.ty == Ty::Pred {
-                return invalid(format!("`{name}` is a predicate; an address is needed here"));
+                return invalid(format!(
+                    "`{name}` is a predicate; an address is needed here"
+                ));
             }
-            return Ok(Place::Memory(Addr { base: Base::Value(r.slot), offset }));
+            return Ok(Place::Memory(Addr {
+                base: Base::Value(r.slot),
+                offset,
+            }));
         }
         let base = match self.symbol(name) {
             Some(Symbol::Memory(address)) => Base::Value(self.constant(address)),
             Some(Symbol::Shared(address)) => Base::Value(self.constant(u64::from(address))),
             Some(Symbol::DynamicShared(align)) => Base::Dynamic(align),
             Some(Symbol::Frame(at, _)) => {
-                return Ok(Place::Memory(Addr { base: Base::Frame, offset: offset + i64::from(at) }));
+                return Ok(Place::Memory(Addr {
+                    base: Base::Frame,
+                    offset: offset + i64::from(at),
+                }));
             }
             Some(Symbol::Param(at, _)) => return Ok(Place::Param(i64::from(at) + offset)),
-            Some(Symbol::Undefined) => return invalid(format!("`{name}` is declared but not defined in this module")),
-            Some(Symbol::Function(_) | Symbol::Builtin(_)) => return unsupported("access to a function's code"),
+            Some(Symbol::Undefined) => {
+                return invalid(format!(
+                    "`{name}` is declared but not defined in this module"
+                ));
+            }
+            Some(Symbol::Function(_) | Symbol::Builtin(_)) => {
+                return unsupported("access to a function's code");
+            }
             None => return invalid(format!("`{name}` is not declared")),
         };
         Ok(Place::Memory(Addr { base, offset }))
