@@ -2,7 +2,8 @@
 
 use crate::clock::State;
 use crate::layout::{
-    BlockEntry, BlockState, Counters, GlobalState, LaunchRecord, ModuleState, SmSlots, Tenant, ThreadState,
+    BlockEntry, BlockState, Counters, GlobalState, LaunchRecord, ModuleState, SmSlots, Tenant,
+    ThreadState,
 };
 use crate::machine::{Machine, field};
 use core::mem::{offset_of, size_of};
@@ -15,9 +16,18 @@ pub fn enter<M: Machine>(m: M, launch: u64) {
     let per_device = m
         .load32(field!(global, GlobalState, num_sms))
         .wrapping_mul(m.load32(field!(global, GlobalState, slots_per_sm)));
-    let thread = m.load32(field!(global, GlobalState, device)).wrapping_mul(per_device).wrapping_add(slot);
+    let thread = m
+        .load32(field!(global, GlobalState, device))
+        .wrapping_mul(per_device)
+        .wrapping_add(slot);
     let num_threads = m.load32(field!(global, GlobalState, num_threads));
-    let state = State { m, addr: 0, global, num_threads }.of(thread);
+    let state = State {
+        m,
+        addr: 0,
+        global,
+        num_threads,
+    }
+    .of(thread);
     lock(state);
     move_in(state, launch, slot, fresh);
     unlock(state);
@@ -33,7 +43,11 @@ pub fn find<M: Machine>(m: M) -> u64 {
     let module = m.module();
     if m.dynamic_shared() & 1 != 0 {
         let reserved = m.load32(field!(module, ModuleState, reserved_shared));
-        return m.shared_address(reserved.wrapping_add(m.total_shared()).wrapping_sub(BlockState::ROOM));
+        return m.shared_address(
+            reserved
+                .wrapping_add(m.total_shared())
+                .wrapping_sub(BlockState::ROOM),
+        );
     }
     find_in_table(m, m.load64(field!(module, ModuleState, global)))
 }
@@ -57,7 +71,9 @@ pub fn dynamic_shared<M: Machine>(m: M) -> u32 {
 /// A thread leaves. The last one publishes what the block did and knows, and gives the slot back.
 pub fn exit<M: Machine>(m: M) {
     let block = find(m);
-    let left = m.add32(field!(block, BlockState, exited), 1).wrapping_add(1);
+    let left = m
+        .add32(field!(block, BlockState, exited), 1)
+        .wrapping_add(1);
     if left < m.block_threads() {
         return;
     }
@@ -70,7 +86,9 @@ pub fn exit<M: Machine>(m: M) {
         m.store64(block.wrapping_sub(offset_of!(BlockEntry, state) as u64), 0);
     }
     lock(state);
-    let users = m.load32(field!(state.addr, ThreadState, users)).wrapping_sub(1);
+    let users = m
+        .load32(field!(state.addr, ThreadState, users))
+        .wrapping_sub(1);
     m.store32(field!(state.addr, ThreadState, users), users);
     if users == 0 {
         release_slot(state);
@@ -92,7 +110,9 @@ fn claim<M: Machine>(m: M, global: u64) -> (u32, bool) {
     while i < slots {
         let slot = first.wrapping_add(i).checked_rem(slots).unwrap_or(0);
         let bit = 1u32 << (slot & 31);
-        if m.load32(field!(entry, SmSlots, used)) & bit == 0 && m.or32(field!(entry, SmSlots, used), bit) & bit == 0 {
+        if m.load32(field!(entry, SmSlots, used)) & bit == 0
+            && m.or32(field!(entry, SmSlots, used), bit) & bit == 0
+        {
             return (sm.wrapping_mul(slots).wrapping_add(slot), true);
         }
         i += 1;
@@ -105,12 +125,18 @@ fn slot_bit<M: Machine>(state: State<M>) -> (u64, u32) {
     let m = state.m;
     let slots = m.load32(field!(state.global, GlobalState, slots_per_sm));
     let num_sms = m.load32(field!(state.global, GlobalState, num_sms));
-    let index = state.thread_id().checked_rem(slots.wrapping_mul(num_sms)).unwrap_or(0);
+    let index = state
+        .thread_id()
+        .checked_rem(slots.wrapping_mul(num_sms))
+        .unwrap_or(0);
     let sm = index.checked_div(slots).unwrap_or(0);
     let entry = m
         .load64(field!(state.global, GlobalState, sm_slots))
         .wrapping_add(size_of::<SmSlots>() as u64 * sm as u64);
-    (field!(entry, SmSlots, used), 1 << (index.wrapping_sub(sm.wrapping_mul(slots)) & 31))
+    (
+        field!(entry, SmSlots, used),
+        1 << (index.wrapping_sub(sm.wrapping_mul(slots)) & 31),
+    )
 }
 
 fn release_slot<M: Machine>(state: State<M>) {
@@ -135,6 +161,8 @@ fn move_in<M: Machine>(state: State<M>, launch: u64, slot: u32, claimed: bool) {
         m.store32(field!(state.addr, ThreadState, start_epoch), start);
         m.store64(field!(state.addr, ThreadState, base_row), base_row);
         m.store32(field!(state.addr, ThreadState, pending_mode), 0);
+        m.store32(field!(state.addr, ThreadState, pending_version), 0);
+        m.store32(field!(state.addr, ThreadState, imported_version), 0);
         m.store32(field!(state.addr, ThreadState, fence_gpu), 0);
         m.store32(field!(state.addr, ThreadState, fence_sys), 0);
         m.store32(field!(state.addr, ThreadState, fence_token), 0);
@@ -150,7 +178,10 @@ fn move_in<M: Machine>(state: State<M>, launch: u64, slot: u32, claimed: bool) {
         state.tally(offset_of!(Counters, shared_slot));
         remember(state, launch, start, true);
     }
-    m.store32(field!(state.addr, ThreadState, users), users.wrapping_add(1));
+    m.store32(
+        field!(state.addr, ThreadState, users),
+        users.wrapping_add(1),
+    );
 }
 
 /// Adds a tenant to the history. Where slots are shared, nobody can say whose an epoch was.
@@ -158,24 +189,35 @@ fn remember<M: Machine>(state: State<M>, launch: u64, start: u32, shared: bool) 
     let m = state.m;
     let tenants = m.load32(field!(state.addr, ThreadState, tenants));
     if shared {
-        m.store32(field!(tenant(state, tenants.wrapping_sub(1)), Tenant, shared), 1);
+        m.store32(
+            field!(tenant(state, tenants.wrapping_sub(1)), Tenant, shared),
+            1,
+        );
     }
     let entry = tenant(state, tenants);
     let block = m.block();
     m.store32(field!(entry, Tenant, start_epoch), 0);
-    m.store32(field!(entry, Tenant, launch_id), m.load32(field!(launch, LaunchRecord, launch_id)));
+    m.store32(
+        field!(entry, Tenant, launch_id),
+        m.load32(field!(launch, LaunchRecord, launch_id)),
+    );
     let at = field!(entry, Tenant, block);
     m.store32(at, block[0]);
     m.store32(at.wrapping_add(4), block[1]);
     m.store32(at.wrapping_add(8), block[2]);
     m.store32(field!(entry, Tenant, shared), shared as u32);
     m.store32_release(field!(entry, Tenant, start_epoch), start);
-    m.store32(field!(state.addr, ThreadState, tenants), tenants.wrapping_add(1));
+    m.store32(
+        field!(state.addr, ThreadState, tenants),
+        tenants.wrapping_add(1),
+    );
 }
 
 /// The history's entry for the `n`-th tenant.
 pub fn tenant<M: Machine>(state: State<M>, n: u32) -> u64 {
-    let ring = state.m.load32(field!(state.global, GlobalState, clock_buffer_size));
+    let ring = state
+        .m
+        .load32(field!(state.global, GlobalState, clock_buffer_size));
     let slot = n & (ThreadState::HISTORY - 1);
     state
         .addr
@@ -217,7 +259,8 @@ fn table_of<M: Machine>(m: M, global: u64) -> (u64, u32, u64) {
     let table = m.load64(field!(global, GlobalState, block_table));
     let mask = m.load32(field!(global, GlobalState, block_mask));
     let (block, grid) = (m.block(), m.grid());
-    let linear = block[0].wrapping_add(grid[0].wrapping_mul(block[1].wrapping_add(grid[1].wrapping_mul(block[2]))));
+    let linear = block[0]
+        .wrapping_add(grid[0].wrapping_mul(block[1].wrapping_add(grid[1].wrapping_mul(block[2]))));
     // Blocks that are resident at the same time differ in this: grids in their id, blocks of a grid in their index.
     let key = m.grid_id() << 32 | linear as u64;
     (table, mask, key.wrapping_add(1))
@@ -228,11 +271,17 @@ fn hash(key: u64) -> u32 {
 }
 
 fn lock<M: Machine>(state: State<M>) {
-    while state.m.cas32_acquire(field!(state.addr, ThreadState, lock), 0, 1) != 0 {
+    while state
+        .m
+        .cas32_acquire(field!(state.addr, ThreadState, lock), 0, 1)
+        != 0
+    {
         state.m.pause();
     }
 }
 
 fn unlock<M: Machine>(state: State<M>) {
-    state.m.store32_release(field!(state.addr, ThreadState, lock), 0);
+    state
+        .m
+        .store32_release(field!(state.addr, ThreadState, lock), 0);
 }

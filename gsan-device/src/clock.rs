@@ -68,7 +68,10 @@ impl<M: Machine> Published<M> {
     /// The clock's entry for a thread.
     #[inline]
     pub fn entry(self, thread: u32) -> Epoch {
-        self.m.load32(entry_addr(self.addr + core::mem::size_of::<Snapshot>() as u64, thread))
+        self.m.load32(entry_addr(
+            self.addr + core::mem::size_of::<Snapshot>() as u64,
+            thread,
+        ))
     }
 
     /// Whether the snapshot is still the one that was found: what was read from it before this call is then whole.
@@ -112,7 +115,12 @@ impl<M: Machine> State<M> {
     pub fn at(m: M, addr: u64) -> Self {
         let global = m.load64(field!(addr, ThreadState, global));
         let num_threads = m.load32(field!(global, GlobalState, num_threads));
-        State { m, addr, global, num_threads }
+        State {
+            m,
+            addr,
+            global,
+            num_threads,
+        }
     }
 
     /// The state of another logical thread.
@@ -126,8 +134,14 @@ impl<M: Machine> State<M> {
         let local = thread.wrapping_sub(device.wrapping_mul(per_device));
         let addr = m
             .load64(field!(self.global, GlobalState, threads))
-            .wrapping_add(m.load64(field!(self.global, GlobalState, device_stride)).wrapping_mul(device as u64))
-            .wrapping_add(m.load64(field!(self.global, GlobalState, thread_stride)).wrapping_mul(local as u64));
+            .wrapping_add(
+                m.load64(field!(self.global, GlobalState, device_stride))
+                    .wrapping_mul(device as u64),
+            )
+            .wrapping_add(
+                m.load64(field!(self.global, GlobalState, thread_stride))
+                    .wrapping_mul(local as u64),
+            );
         State { addr, ..self }
     }
 
@@ -137,7 +151,10 @@ impl<M: Machine> State<M> {
         let per_device = self
             .m
             .load32(field!(self.global, GlobalState, num_sms))
-            .wrapping_mul(self.m.load32(field!(self.global, GlobalState, slots_per_sm)));
+            .wrapping_mul(
+                self.m
+                    .load32(field!(self.global, GlobalState, slots_per_sm)),
+            );
         thread.checked_div(per_device).unwrap_or(0)
     }
 
@@ -172,13 +189,18 @@ impl<M: Machine> State<M> {
 
     #[inline]
     fn pending_clock(self) -> u64 {
-        self.addr.wrapping_add(ThreadState::pending_offset(self.num_threads))
+        self.addr
+            .wrapping_add(ThreadState::pending_offset(self.num_threads))
     }
 
     /// The clock row that holds what this thread knows of the others.
     #[inline]
     fn row(self) -> u64 {
-        if self.m.load32_acquire(field!(self.addr, ThreadState, clock_mode)) == 2 {
+        if self
+            .m
+            .load32_acquire(field!(self.addr, ThreadState, clock_mode))
+            == 2
+        {
             self.own_clock()
         } else {
             self.m.load64(field!(self.addr, ThreadState, base_row))
@@ -212,7 +234,12 @@ impl<M: Machine> State<M> {
         let token = head.wrapping_sub(head.wrapping_sub(clock.epoch()) & 0xffff);
         let addr = writer.snapshot(token);
         if m.load32_acquire(field!(addr, Snapshot, token)) == token {
-            Lookup::Found(Published { m, addr, thread, token })
+            Lookup::Found(Published {
+                m,
+                addr,
+                thread,
+                token,
+            })
         } else {
             Lookup::Overwritten { thread, token }
         }
@@ -221,12 +248,18 @@ impl<M: Machine> State<M> {
     /// Whether the own ring still holds the snapshot of a token.
     #[inline]
     pub fn holds(self, token: u32) -> bool {
-        token != 0 && self.m.load32_acquire(field!(self.snapshot(token), Snapshot, token)) == token
+        token != 0
+            && self
+                .m
+                .load32_acquire(field!(self.snapshot(token), Snapshot, token))
+                == token
     }
 
     #[inline]
     fn snapshot(self, token: u32) -> u64 {
-        let size = self.m.load32(field!(self.global, GlobalState, clock_buffer_size));
+        let size = self
+            .m
+            .load32(field!(self.global, GlobalState, clock_buffer_size));
         let slot = token.checked_rem(size).unwrap_or(0);
         self.addr
             .wrapping_add(ThreadState::ring_offset(self.num_threads))
@@ -237,7 +270,9 @@ impl<M: Machine> State<M> {
     #[inline(never)]
     pub fn publish(self, p: Publication<M>) -> u32 {
         let m = self.m;
-        let token = m.add32(field!(self.addr, ThreadState, ring_head), 1).wrapping_add(1);
+        let token = m
+            .add32(field!(self.addr, ThreadState, ring_head), 1)
+            .wrapping_add(1);
         let addr = self.snapshot(token);
         m.store32(field!(addr, Snapshot, token), 0);
         m.fence(Scope::Gpu);
@@ -258,7 +293,11 @@ impl<M: Machine> State<M> {
             while i < self.num_threads {
                 let mut epoch = 0;
                 if let Some(own) = p.own {
-                    epoch = if i == id { own } else { m.load32(entry_addr(row, i)) };
+                    epoch = if i == id {
+                        own
+                    } else {
+                        m.load32(entry_addr(row, i))
+                    };
                 }
                 if let Some(join) = join {
                     epoch = epoch.max(self.entry_of(join, i));
@@ -285,7 +324,10 @@ impl<M: Machine> State<M> {
     fn entry_of(self, from: Lookup<M>, thread: u32) -> Epoch {
         match from {
             Lookup::Found(p) => p.entry(thread),
-            Lookup::Overwritten { thread: writer, token } => {
+            Lookup::Overwritten {
+                thread: writer,
+                token,
+            } => {
                 let writer = self.of(writer);
                 let first = self.m.load32(field!(writer.addr, ThreadState, first_token));
                 if thread != writer.thread_id() && token.wrapping_sub(first) as i32 > 0 {
@@ -303,7 +345,10 @@ impl<M: Machine> State<M> {
     #[inline]
     fn settled(from: Lookup<M>) -> Lookup<M> {
         match from {
-            Lookup::Found(p) if !p.intact() => Lookup::Overwritten { thread: p.thread, token: p.token },
+            Lookup::Found(p) if !p.intact() => Lookup::Overwritten {
+                thread: p.thread,
+                token: p.token,
+            },
             other => other,
         }
     }
@@ -312,12 +357,17 @@ impl<M: Machine> State<M> {
     #[inline(never)]
     pub fn acquire(self, from: Lookup<M>) {
         let key = Self::key(from);
-        if self.m.load64_acquire(field!(self.addr, ThreadState, last_acquired)) == key {
+        if self
+            .m
+            .load64_acquire(field!(self.addr, ThreadState, last_acquired))
+            == key
+        {
             return;
         }
         self.own();
         self.merge(self.own_clock(), from);
-        self.m.store64_release(field!(self.addr, ThreadState, last_acquired), key);
+        self.m
+            .store64_release(field!(self.addr, ThreadState, last_acquired), key);
         self.count_wrap(from);
     }
 
@@ -330,35 +380,34 @@ impl<M: Machine> State<M> {
             return;
         }
         let mode = field!(self.addr, ThreadState, pending_mode);
-        if m.load32_acquire(mode) < PENDING_READY {
+        if m.load32_acquire(mode) != VALID {
             if m.cas32_acquire(mode, 0, COPYING) == 0 {
                 let mut i = 0;
                 while i < self.num_threads {
                     m.store32(entry_addr(self.pending_clock(), i), 0);
                     i += 1;
                 }
-                m.store32_release(mode, PENDING_READY);
+                m.store32_release(mode, VALID);
             } else {
                 self.wait_past(mode, COPYING);
             }
         }
         self.merge(self.pending_clock(), from);
-        m.store32_release(mode, PENDING_READY);
+        m.add32(field!(self.addr, ThreadState, pending_version), 1);
         m.store64_release(field!(self.addr, ThreadState, last_pending), key);
         self.count_wrap(from);
     }
 
-    /// Imports what is pending: an acquire fence.
+    /// Imports what is pending: an acquire fence. When it returns, all that was pending before is known, whichever of the
+    /// block's threads has done the work.
     #[inline(never)]
     pub fn acquire_pending(self) {
         let m = self.m;
-        let mode = field!(self.addr, ThreadState, pending_mode);
-        if m.load32_acquire(mode) != PENDING_READY {
+        let imported = field!(self.addr, ThreadState, imported_version);
+        let version = m.load32_acquire(field!(self.addr, ThreadState, pending_version));
+        if m.load32_acquire(imported) >= version {
             return;
         }
-        // Marked first: what becomes pending during the import marks it again.
-        m.store32(mode, PENDING_IMPORTED);
-        m.fence(Scope::Cta);
         self.own();
         let mut i = 0;
         while i < self.num_threads {
@@ -366,6 +415,8 @@ impl<M: Machine> State<M> {
             self.raise(self.own_clock(), i, epoch);
             i += 1;
         }
+        m.fence(Scope::Cta);
+        m.max32(imported, version);
     }
 
     /// Imports a clock row: what a launch inherits, for a block that joins a slot in use.
@@ -384,7 +435,7 @@ impl<M: Machine> State<M> {
     #[inline(never)]
     pub fn publish_row(self, out: u64) {
         let m = self.m;
-        if m.load32_acquire(field!(self.addr, ThreadState, clock_mode)) == 2 {
+        if m.load32_acquire(field!(self.addr, ThreadState, clock_mode)) == VALID {
             let mut i = 0;
             while i < self.num_threads {
                 let epoch = m.load32(entry_addr(self.own_clock(), i));
@@ -402,7 +453,7 @@ impl<M: Machine> State<M> {
     fn own(self) {
         let m = self.m;
         let mode = field!(self.addr, ThreadState, clock_mode);
-        if m.load32_acquire(mode) == 2 {
+        if m.load32_acquire(mode) == VALID {
             return;
         }
         if m.cas32_acquire(mode, 0, COPYING) == 0 {
@@ -413,7 +464,7 @@ impl<M: Machine> State<M> {
                 m.store32(entry_addr(self.own_clock(), i), epoch);
                 i += 1;
             }
-            m.store32_release(mode, 2);
+            m.store32_release(mode, VALID);
         } else {
             self.wait_past(mode, COPYING);
         }
@@ -493,5 +544,4 @@ impl<M: Machine> State<M> {
 }
 
 const COPYING: u32 = 1;
-const PENDING_READY: u32 = 2;
-const PENDING_IMPORTED: u32 = 3;
+const VALID: u32 = 2;

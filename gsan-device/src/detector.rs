@@ -14,7 +14,8 @@
 
 use crate::clock::State;
 use crate::layout::{
-    Access, Counters, GlobalState, Op, RaceClass, RaceKind, Range, ScalarClock, Scope, ThreadState, WORD,
+    Access, Counters, GlobalState, Op, RaceClass, RaceKind, Range, ScalarClock, Scope, ThreadState,
+    WORD,
 };
 use crate::machine::{Machine, field};
 use crate::reference::{Cell, Conflict, Release};
@@ -39,7 +40,11 @@ impl Span {
     /// Where in memory the `i`-th word's conflict lies: in the first word, the access's own first byte.
     #[inline]
     fn address(self, i: u32, addr: u64) -> u64 {
-        if i == 0 { addr } else { self.word.wrapping_add(WORD.wrapping_mul(i as u64)) }
+        if i == 0 {
+            addr
+        } else {
+            self.word.wrapping_add(WORD.wrapping_mul(i as u64))
+        }
     }
 }
 
@@ -57,7 +62,11 @@ pub fn access<M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) {
     let mut i = 0;
     while i < span.count {
         let cell = span.cell(i);
-        let conflict = if op.access() == Access::Load { cell.plain_read(me) } else { cell.plain_write(me) };
+        let conflict = if op.access() == Access::Load {
+            cell.plain_read(me)
+        } else {
+            cell.plain_write(me)
+        };
         if found.is_none() {
             found = conflict.map(|c| (c, span.address(i, addr)));
         }
@@ -105,7 +114,9 @@ pub fn strong_before<M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) -> 
             }
         }
         None => {
-            for_sync_cells(me, addr, op.size(), |cell| cell.sync_before(me, op.scope(), &mut release));
+            for_sync_cells(me, addr, op.size(), |cell| {
+                cell.sync_before(me, op.scope(), &mut release)
+            });
         }
     }
     if by_fence {
@@ -123,7 +134,14 @@ pub fn strong_before<M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) -> 
 }
 
 /// A strong load or atomic that has happened; `success` is whether a compare-and-swap wrote (else true).
-pub fn strong_after<M: Machine>(me: State<M>, addr: u64, op: Op, site: u32, context: u64, success: bool) {
+pub fn strong_after<M: Machine>(
+    me: State<M>,
+    addr: u64,
+    op: Op,
+    site: u32,
+    context: u64,
+    success: bool,
+) {
     let span = shadow(me, addr, op.size());
     if span.is_none() && !me.m.is_global(addr) {
         return;
@@ -194,7 +212,10 @@ fn release_of<M: Machine>(me: State<M>, op: Op) -> Option<Release> {
         return None;
     }
     if op.order().releases() {
-        return Some(Release { epoch: me.close_epoch(), token: 0 });
+        return Some(Release {
+            epoch: me.close_epoch(),
+            token: 0,
+        });
     }
     let devices = me.m.load32(field!(me.global, GlobalState, num_devices));
     let epoch = if op.scope() == Scope::Sys && devices > 1 {
@@ -206,8 +227,12 @@ fn release_of<M: Machine>(me: State<M>, op: Op) -> Option<Release> {
         return None;
     }
     let token = me.m.load32(field!(me.addr, ThreadState, fence_token));
-    let current = me.m.load32(field!(me.addr, ThreadState, fence_token_epoch)) == epoch && me.holds(token);
-    Some(Release { epoch, token: if current { token } else { 0 } })
+    let current =
+        me.m.load32(field!(me.addr, ThreadState, fence_token_epoch)) == epoch && me.holds(token);
+    Some(Release {
+        epoch,
+        token: if current { token } else { 0 },
+    })
 }
 
 fn cas_committed<M: Machine>(me: State<M>, span: Span, addr: u64, op: Op, site: u32, context: u64) {
@@ -228,8 +253,16 @@ fn cas_committed<M: Machine>(me: State<M>, span: Span, addr: u64, op: Op, site: 
 /// A compare-and-swap's deferred race, carried from one hook to the next in the context's upper half: the reader's clock
 /// with the top bit set, and the class in the otherwise unused release bit.
 fn deferred_bits(conflict: Conflict) -> u64 {
-    let clock = ScalarClock::access(conflict.prior_epoch, conflict.prior.thread(), conflict.prior.scope());
-    let narrow = if conflict.class == RaceClass::ScopeTooNarrow { 1 << 30 } else { 0 };
+    let clock = ScalarClock::access(
+        conflict.prior_epoch,
+        conflict.prior.thread(),
+        conflict.prior.scope(),
+    );
+    let narrow = if conflict.class == RaceClass::ScopeTooNarrow {
+        1 << 30
+    } else {
+        0
+    };
     ((clock.0 | 1 << 31 | narrow) as u64) << 32
 }
 
@@ -239,8 +272,18 @@ fn deferred_conflict(context: u64) -> Option<Conflict> {
         return None;
     }
     let prior = ScalarClock(word & !(3 << 30));
-    let class = if word & 1 << 30 != 0 { RaceClass::ScopeTooNarrow } else { RaceClass::Race };
-    Some(Conflict { kind: RaceKind::War, class, prior, prior_epoch: prior.epoch(), prior_access: Access::Load })
+    let class = if word & 1 << 30 != 0 {
+        RaceClass::ScopeTooNarrow
+    } else {
+        RaceClass::Race
+    };
+    Some(Conflict {
+        kind: RaceKind::War,
+        class,
+        prior,
+        prior_epoch: prior.epoch(),
+        prior_access: Access::Load,
+    })
 }
 
 /// The cells of `size` bytes at `addr`, if that memory has shadow: the reservation, or a module's variable.
@@ -284,7 +327,12 @@ fn shadow_of_variable<M: Machine>(me: State<M>, addr: u64, size: u32) -> Option<
         } else {
             // The table's cells start at the word that holds `start`.
             let offset = addr.wrapping_sub(start & !(WORD - 1));
-            return Some(span_at(m.load64(field!(range, Range, shadow)), offset, addr, size));
+            return Some(span_at(
+                m.load64(field!(range, Range, shadow)),
+                offset,
+                addr,
+                size,
+            ));
         }
     }
     None
@@ -299,7 +347,9 @@ fn for_sync_cells<M: Machine>(me: State<M>, addr: u64, size: u32, mut f: impl Fn
     let last = addr.wrapping_add(size.max(1) as u64 - 1) / WORD;
     loop {
         let hash = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 & mask;
-        f(Cell::at(table.wrapping_add(Cell::STRIDE.wrapping_mul(hash as u64))));
+        f(Cell::at(
+            table.wrapping_add(Cell::STRIDE.wrapping_mul(hash as u64)),
+        ));
         if word >= last {
             return;
         }

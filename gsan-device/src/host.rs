@@ -4,8 +4,8 @@
 //! `cfg(loom)` the words are loom's, so that a model check explores the interleavings.
 
 use crate::layout::{
-    BlockEntry, BlockState, Counters, GlobalState, LaunchRecord, ModuleState, RaceKey, RaceRecord, Range, Scope,
-    ShadowCell, SmSlots, ThreadState,
+    BlockEntry, BlockState, Counters, GlobalState, LaunchRecord, ModuleState, RaceKey, RaceRecord,
+    Range, Scope, ShadowCell, SmSlots, ThreadState,
 };
 use crate::machine::Machine;
 use core::mem::size_of;
@@ -162,11 +162,26 @@ impl Device {
             reserved: 0,
         };
         memory.write(base + global, &state);
-        memory.write(base + ranges, &Range { start: base + variable, size: VARIABLE, shadow: base + variable_shadow });
-        let module_state = ModuleState { global: base + global, reserved_shared: 1024, version: state.version };
+        memory.write(
+            base + ranges,
+            &Range {
+                start: base + variable,
+                size: VARIABLE,
+                shadow: base + variable_shadow,
+            },
+        );
+        let module_state = ModuleState {
+            global: base + global,
+            reserved_shared: 1024,
+            version: state.version,
+        };
         memory.write(base + module, &module_state);
         for i in 0..num_threads {
-            let header = ThreadState { global: base + global, thread_id: i, ..ThreadState::default() };
+            let header = ThreadState {
+                global: base + global,
+                thread_id: i,
+                ..ThreadState::default()
+            };
             memory.write(base + threads + stride * u64::from(i), &header);
         }
         Device {
@@ -198,20 +213,24 @@ impl Device {
     /// The shadow cell of a word of user memory.
     pub fn cell(&self, offset: u64) -> ShadowCell {
         let base: GlobalState = self.memory.read(self.global);
-        self.memory.read(base.shadow_base + offset / 4 * size_of::<ShadowCell>() as u64)
+        self.memory
+            .read(base.shadow_base + offset / 4 * size_of::<ShadowCell>() as u64)
     }
 
     /// The state of a logical thread.
     pub fn thread_state(&self, id: u32) -> ThreadState {
         let g: GlobalState = self.memory.read(self.global);
-        self.memory.read(g.threads + g.thread_stride * u64::from(id))
+        self.memory
+            .read(g.threads + g.thread_stride * u64::from(id))
     }
 
     /// A clock row.
     pub fn row(&self, index: u32) -> Vec<u32> {
         let n = self.shape.num_sms * self.shape.slots_per_sm;
         let at = self.rows + 4 * u64::from(n) * u64::from(index);
-        (0..n).map(|i| self.memory.read(at + 4 * u64::from(i))).collect()
+        (0..n)
+            .map(|i| self.memory.read(at + 4 * u64::from(i)))
+            .collect()
     }
 
     /// Copies a row, or joins one into another: what the host does between launches.
@@ -247,15 +266,29 @@ impl Device {
     pub fn thread(&self, grid: u64, sm: u32, block: u32, thread: u32, block_threads: u32) -> Host {
         let slot = (grid * 16 + u64::from(block)) % u64::from(BLOCKS);
         let shared = self.blocks + size_of::<BlockState>() as u64 * slot;
-        Host { memory: self.memory, module: self.module, shared, sm, block, thread, block_threads, grid, room: true }
+        Host {
+            memory: self.memory,
+            module: self.module,
+            shared,
+            sm,
+            block,
+            thread,
+            block_threads,
+            grid,
+            room: true,
+        }
     }
 
     /// The findings so far.
     pub fn races(&self) -> Vec<RaceRecord> {
         (0..u64::from(self.shape.race_capacity))
             .filter_map(|i| {
-                let mut record: RaceRecord = self.memory.read(self.races + size_of::<RaceRecord>() as u64 * i);
-                let key: RaceKey = self.memory.read(self.keys + size_of::<RaceKey>() as u64 * i);
+                let mut record: RaceRecord = self
+                    .memory
+                    .read(self.races + size_of::<RaceRecord>() as u64 * i);
+                let key: RaceKey = self
+                    .memory
+                    .read(self.keys + size_of::<RaceKey>() as u64 * i);
                 record.count = key.count;
                 (record.state == 2).then_some(record)
             })
@@ -294,16 +327,20 @@ impl Machine for Host {
         self.memory.store32(addr, value, true);
     }
     fn cas32_acquire(self, addr: u64, expected: u32, new: u32) -> u32 {
-        self.memory.update32(addr, |old| if old == expected { Some(new) } else { None })
+        self.memory
+            .update32(addr, |old| if old == expected { Some(new) } else { None })
     }
     fn cas64(self, addr: u64, expected: u64, new: u64) -> u64 {
-        self.memory.update64(addr, |old| if old == expected { Some(new) } else { None })
+        self.memory
+            .update64(addr, |old| if old == expected { Some(new) } else { None })
     }
     fn add32(self, addr: u64, value: u32) -> u32 {
-        self.memory.update32(addr, |old| Some(old.wrapping_add(value)))
+        self.memory
+            .update32(addr, |old| Some(old.wrapping_add(value)))
     }
     fn tally64(self, addr: u64, value: u64) {
-        self.memory.update64(addr, |old| Some(old.wrapping_add(value)));
+        self.memory
+            .update64(addr, |old| Some(old.wrapping_add(value)));
     }
     fn max32(self, addr: u64, value: u32) {
         self.memory.update32(addr, |old| Some(old.max(value)));
@@ -345,7 +382,10 @@ impl Machine for Host {
         128
     }
     fn shared_address(self, offset: u32) -> u64 {
-        debug_assert_eq!(offset, 1024, "the block state lies at the end of shared memory");
+        debug_assert_eq!(
+            offset, 1024,
+            "the block state lies at the end of shared memory"
+        );
         self.shared
     }
     fn is_global(self, _: u64) -> bool {

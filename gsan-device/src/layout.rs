@@ -193,13 +193,19 @@ impl ScalarClock {
 
     /// An access at `epoch` (saturating) by `thread`.
     pub const fn access(epoch: Epoch, thread: u32, scope: Scope) -> ScalarClock {
-        let epoch = if epoch < Self::SATURATED { epoch } else { Self::SATURATED };
+        let epoch = if epoch < Self::SATURATED {
+            epoch
+        } else {
+            Self::SATURATED
+        };
         ScalarClock(epoch | (thread & 0xfff) << 16 | Self::scope_bits(scope) << 28)
     }
 
     /// A release write whose snapshot has the absolute index `token` (the low 16 bits are kept).
     pub const fn release(token: u32, thread: u32, scope: Scope) -> ScalarClock {
-        ScalarClock(token & 0xffff | (thread & 0xfff) << 16 | Self::scope_bits(scope) << 28 | 1 << 30)
+        ScalarClock(
+            token & 0xffff | (thread & 0xfff) << 16 | Self::scope_bits(scope) << 28 | 1 << 30,
+        )
     }
 
     /// Set in a reader's slot by a strong read, cleared by the next write: what was observed is ordered before the reader
@@ -392,7 +398,7 @@ pub struct ThreadState {
     pub lock: u32,
     /// Snapshots taken so far: the next token.
     pub ring_head: u32,
-    /// 0: nothing pending; 1: being copied; 2: the pending clock holds something that an acquire fence would import.
+    /// State of the pending clock's memory: 0 stale, 1 being cleared, 2 valid.
     pub pending_mode: u32,
     /// Epoch closed by the last release fence that covers the device (0: none).
     pub fence_gpu: Epoch,
@@ -412,6 +418,10 @@ pub struct ThreadState {
     pub fence_token: u32,
     /// The fence epoch that `fence_token` stands for.
     pub fence_token_epoch: Epoch,
+    /// How many clocks have become pending in this tenancy.
+    pub pending_version: u32,
+    /// How many of those are in the own clock, all threads' imports being complete.
+    pub imported_version: u32,
     /// Zero.
     pub reserved: u32,
 }
@@ -677,13 +687,15 @@ const _: () = {
     assert!(offset_of!(ShadowCell, lock) as u64 == ShadowCell::LOCK_WORD + 2);
     assert!(size_of::<Op>() == 4);
     assert!(size_of::<GlobalState>() == 160 && align_of::<GlobalState>() == 8);
-    assert!(size_of::<ThreadState>() == 96 && align_of::<ThreadState>() == 8);
+    assert!(size_of::<ThreadState>() == 104 && align_of::<ThreadState>() == 8);
     assert!(size_of::<Snapshot>() == 16 && size_of::<Tenant>() == 24);
     assert!(size_of::<LaunchRecord>() == 40 && align_of::<LaunchRecord>() == 8);
     assert!(size_of::<BlockState>() == 32 && size_of::<BlockState>() as u32 <= BlockState::ROOM);
     assert!(size_of::<BlockEntry>() == 48);
     assert!(size_of::<ModuleState>() == 16);
-    assert!(size_of::<RaceKey>() == 16 && size_of::<RaceSide>() == 52 && size_of::<RaceRecord>() == 128);
+    assert!(
+        size_of::<RaceKey>() == 16 && size_of::<RaceSide>() == 52 && size_of::<RaceRecord>() == 128
+    );
     assert!(size_of::<Counters>() == 64);
     // Each field of a clock lands in its own bits.
     let c = ScalarClock::release(0xffff, 0xfff, Scope::Sys);
@@ -692,7 +704,10 @@ const _: () = {
     assert!(ScalarClock::access(0, 0xfff, Scope::None).0 == 0xfff << 16);
     assert!(ScalarClock::access(0, 0, Scope::Sys).0 == 3 << 28);
     assert!(ScalarClock::access(u32::MAX, 0, Scope::None).0 == 0xffff);
-    let op = Op::new(Access::Cas, 16, Order::Sc, Scope::Sys).volatile().non_coherent().generic();
+    let op = Op::new(Access::Cas, 16, Order::Sc, Scope::Sys)
+        .volatile()
+        .non_coherent()
+        .generic();
     assert!(op.size() == 16 && op.is_volatile() && op.is_non_coherent() && op.is_generic());
     assert!(op.access() as u8 == Access::Cas as u8 && op.order() as u8 == Order::Sc as u8);
     assert!(op.scope() as u8 == Scope::Sys as u8);
@@ -708,9 +723,15 @@ mod tests {
             for thread in [0, 1, 77, 4095] {
                 for scope in [Scope::None, Scope::Cta, Scope::Gpu, Scope::Sys] {
                     let c = ScalarClock::access(epoch, thread, scope);
-                    assert_eq!((c.epoch(), c.thread(), c.scope(), c.is_release()), (epoch, thread, scope, false));
+                    assert_eq!(
+                        (c.epoch(), c.thread(), c.scope(), c.is_release()),
+                        (epoch, thread, scope, false)
+                    );
                     let r = ScalarClock::release(epoch, thread, scope);
-                    assert_eq!((r.epoch(), r.thread(), r.scope(), r.is_release()), (epoch, thread, scope, true));
+                    assert_eq!(
+                        (r.epoch(), r.thread(), r.scope(), r.is_release()),
+                        (epoch, thread, scope, true)
+                    );
                 }
             }
         }
@@ -718,12 +739,34 @@ mod tests {
 
     #[test]
     fn every_op_field_round_trips() {
-        for access in [Access::Load, Access::Store, Access::Rmw, Access::Cas, Access::Fence] {
-            for order in [Order::Weak, Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel, Order::Sc] {
-                for scope in [Scope::None, Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys] {
+        for access in [
+            Access::Load,
+            Access::Store,
+            Access::Rmw,
+            Access::Cas,
+            Access::Fence,
+        ] {
+            for order in [
+                Order::Weak,
+                Order::Relaxed,
+                Order::Acquire,
+                Order::Release,
+                Order::AcqRel,
+                Order::Sc,
+            ] {
+                for scope in [
+                    Scope::None,
+                    Scope::Cta,
+                    Scope::Cluster,
+                    Scope::Gpu,
+                    Scope::Sys,
+                ] {
                     for size in [1, 2, 4, 8, 16, 32] {
                         let op = Op::new(access, size, order, scope);
-                        assert_eq!((op.access(), op.order(), op.scope(), op.size()), (access, order, scope, size));
+                        assert_eq!(
+                            (op.access(), op.order(), op.scope(), op.size()),
+                            (access, order, scope, size)
+                        );
                         assert!(!op.is_volatile() && !op.is_generic() && !op.is_non_coherent());
                     }
                 }
@@ -742,7 +785,9 @@ mod tests {
                 let history = ThreadState::history_offset(threads, ring);
                 assert!(history >= ring_at + u64::from(ring) * (16 + 4 * u64::from(threads)));
                 let stride = ThreadState::stride(threads, ring);
-                assert!(stride >= history + u64::from(ThreadState::HISTORY) * 24 && stride % 128 == 0);
+                assert!(
+                    stride >= history + u64::from(ThreadState::HISTORY) * 24 && stride % 128 == 0
+                );
                 assert!(ring_at % 4 == 0 && history % 4 == 0);
             }
         }

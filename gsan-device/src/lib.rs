@@ -5,7 +5,10 @@
 //! instance runs it in tests and benches.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(asm_experimental_arch))]
-#![cfg_attr(all(target_arch = "nvptx64", feature = "sanitize"), feature(stdarch_nvptx))]
+#![cfg_attr(
+    all(target_arch = "nvptx64", feature = "sanitize"),
+    feature(stdarch_nvptx)
+)]
 
 #[cfg(any(test, feature = "host"))]
 extern crate std;
@@ -27,7 +30,7 @@ pub mod link;
 #[cfg(all(target_arch = "nvptx64", feature = "sanitize"))]
 pub mod nvptx;
 
-#[cfg(all(test, not(loom)))]
-mod tests;
 #[cfg(all(test, loom))]
 mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -90,7 +90,12 @@ pub unsafe fn load<T: Copy>(ptr: *const T) -> T {
     detector::access(
         me(),
         ptr as u64,
-        Op::new(Access::Load, size_of::<T>() as u32, Order::Weak, Scope::None),
+        Op::new(
+            Access::Load,
+            size_of::<T>() as u32,
+            Order::Weak,
+            Scope::None,
+        ),
         site(Location::caller()),
     );
     // SAFETY: the caller's promise.
@@ -108,7 +113,12 @@ pub unsafe fn store<T: Copy>(ptr: *mut T, value: T) {
     detector::access(
         me(),
         ptr as u64,
-        Op::new(Access::Store, size_of::<T>() as u32, Order::Weak, Scope::None),
+        Op::new(
+            Access::Store,
+            size_of::<T>() as u32,
+            Order::Weak,
+            Scope::None,
+        ),
         site(Location::caller()),
     );
     // SAFETY: the caller's promise.
@@ -224,14 +234,22 @@ pub unsafe fn atomic_add(ptr: *mut u32, value: u32, order: Order, scope: Scope) 
 /// `ptr` is valid for reads and writes and aligned.
 #[inline(always)]
 #[track_caller]
-pub unsafe fn atomic_cas(ptr: *mut u32, expected: u32, new: u32, order: Order, scope: Scope) -> u32 {
+pub unsafe fn atomic_cas(
+    ptr: *mut u32,
+    expected: u32,
+    new: u32,
+    order: Order,
+    scope: Scope,
+) -> u32 {
     strong(ptr, crate::layout::Access::Cas, order, scope, || {
         let old: u32;
         // SAFETY: the caller's promise.
         unsafe {
             match (order.acquires(), order.releases()) {
-                (false, false) => by_scope!(scope, "atom.cas", ".relaxed", ".b32 {}, [{}], {}, {};",
-                    out(reg32) old, in(reg64) ptr, in(reg32) expected, in(reg32) new, options(nostack)),
+                (false, false) => {
+                    by_scope!(scope, "atom.cas", ".relaxed", ".b32 {}, [{}], {}, {};",
+                    out(reg32) old, in(reg64) ptr, in(reg32) expected, in(reg32) new, options(nostack))
+                }
                 (true, false) => by_scope!(scope, "atom.cas", ".acquire", ".b32 {}, [{}], {}, {};",
                     out(reg32) old, in(reg64) ptr, in(reg32) expected, in(reg32) new, options(nostack)),
                 (false, true) => by_scope!(scope, "atom.cas", ".release", ".b32 {}, [{}], {}, {};",

@@ -11,8 +11,15 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 
-const SMALL: Shape =
-    Shape { num_sms: 2, slots_per_sm: 1, clock_buffer_size: 2, real_size: 16, race_capacity: 2, launches: 2, rows: 4 };
+const SMALL: Shape = Shape {
+    num_sms: 2,
+    slots_per_sm: 1,
+    clock_buffer_size: 2,
+    real_size: 16,
+    race_capacity: 2,
+    launches: 2,
+    rows: 4,
+};
 
 fn check(f: impl Fn() + Sync + Send + 'static) {
     check_bounded(2, f);
@@ -30,7 +37,12 @@ fn state(host: Host) -> State<Host> {
 }
 
 fn plain(host: Host, access: Access, addr: u64) {
-    detector::access(state(host), addr, Op::new(access, 4, Order::Weak, Scope::None), access as u32);
+    detector::access(
+        state(host),
+        addr,
+        Op::new(access, 4, Order::Weak, Scope::None),
+        access as u32,
+    );
 }
 
 fn strong(host: Host, access: Access, order: Order, addr: u64, user: impl FnOnce()) {
@@ -73,20 +85,34 @@ fn message(fences: bool) {
         let other = thread::spawn(move || {
             plain(writer, Access::Store, data);
             if fences {
-                detector::fence(state(writer), Op::new(Access::Fence, 0, Order::AcqRel, Scope::Gpu));
+                detector::fence(
+                    state(writer),
+                    Op::new(Access::Fence, 0, Order::AcqRel, Scope::Gpu),
+                );
                 loom::sync::atomic::fence(Ordering::AcqRel);
-                strong(writer, Access::Store, Order::Relaxed, flag_addr, || theirs.store(1, Ordering::Relaxed));
+                strong(writer, Access::Store, Order::Relaxed, flag_addr, || {
+                    theirs.store(1, Ordering::Relaxed)
+                });
             } else {
-                strong(writer, Access::Store, Order::Release, flag_addr, || theirs.store(1, Ordering::Release));
+                strong(writer, Access::Store, Order::Release, flag_addr, || {
+                    theirs.store(1, Ordering::Release)
+                });
             }
         });
         let mut seen = 0;
         if fences {
-            strong(reader, Access::Load, Order::Relaxed, flag_addr, || seen = flag.load(Ordering::Relaxed));
-            detector::fence(state(reader), Op::new(Access::Fence, 0, Order::AcqRel, Scope::Gpu));
+            strong(reader, Access::Load, Order::Relaxed, flag_addr, || {
+                seen = flag.load(Ordering::Relaxed)
+            });
+            detector::fence(
+                state(reader),
+                Op::new(Access::Fence, 0, Order::AcqRel, Scope::Gpu),
+            );
             loom::sync::atomic::fence(Ordering::AcqRel);
         } else {
-            strong(reader, Access::Load, Order::Acquire, flag_addr, || seen = flag.load(Ordering::Acquire));
+            strong(reader, Access::Load, Order::Acquire, flag_addr, || {
+                seen = flag.load(Ordering::Acquire)
+            });
         }
         if seen == 1 {
             plain(reader, Access::Load, data);
@@ -131,9 +157,36 @@ fn two_threads_of_a_block_make_its_own_clock_once() {
 }
 
 #[test]
+fn two_threads_of_a_block_import_what_is_pending() {
+    check_bounded(1, || {
+        let d = Device::new(SMALL);
+        let record = d.launch(0, 0, 1);
+        let writer = d.thread(0, 0, 0, 0, 1);
+        block::enter(writer, record);
+        plain(writer, Access::Store, d.real());
+        strong(writer, Access::Store, Order::Release, d.real() + 8, || {});
+        let threads = [d.thread(0, 1, 1, 0, 2), d.thread(0, 1, 1, 1, 2)];
+        block::enter(threads[0], record);
+        let (data, flag) = (d.real(), d.real() + 8);
+        let both = move |host: Host| {
+            strong(host, Access::Load, Order::Relaxed, flag, || {});
+            detector::fence(state(host), Op::new(Access::Fence, 0, Order::AcqRel, Scope::Gpu));
+            plain(host, Access::Load, data);
+        };
+        let other = thread::spawn(move || both(threads[1]));
+        both(threads[0]);
+        other.join().unwrap();
+        assert!(d.races().is_empty());
+    });
+}
+
+#[test]
 fn entering_and_leaving_blocks_never_lose_a_slot() {
     check(|| {
-        let d = Device::new(Shape { num_sms: 1, ..SMALL });
+        let d = Device::new(Shape {
+            num_sms: 1,
+            ..SMALL
+        });
         let record = d.launch(0, 0, 1);
         let (a, b) = (d.thread(0, 0, 0, 0, 1), d.thread(0, 0, 1, 0, 1));
         let live = move |host: Host| {

@@ -13,8 +13,11 @@ pub struct Nvptx;
 
 /// Filled in by the host after loading the module.
 #[unsafe(no_mangle)]
-pub static mut __gsan_module: ModuleState =
-    ModuleState { global: 0, reserved_shared: 1024, version: crate::layout::LAYOUT_VERSION };
+pub static mut __gsan_module: ModuleState = ModuleState {
+    global: 0,
+    reserved_shared: 1024,
+    version: crate::layout::LAYOUT_VERSION,
+};
 
 /// Reads a 32-bit special register.
 macro_rules! special32 {
@@ -33,56 +36,72 @@ impl Machine for Nvptx {
     fn load32(self, addr: u64) -> u32 {
         let value: u32;
         // SAFETY: see above.
-        unsafe { asm!("ld.relaxed.gpu.b32 {}, [{}];", out(reg32) value, in(reg64) addr, options(nostack)) };
+        unsafe {
+            asm!("ld.relaxed.gpu.b32 {}, [{}];", out(reg32) value, in(reg64) addr, options(nostack))
+        };
         value
     }
 
     #[inline(always)]
     fn store32(self, addr: u64, value: u32) {
         // SAFETY: see above.
-        unsafe { asm!("st.relaxed.gpu.b32 [{}], {};", in(reg64) addr, in(reg32) value, options(nostack)) };
+        unsafe {
+            asm!("st.relaxed.gpu.b32 [{}], {};", in(reg64) addr, in(reg32) value, options(nostack))
+        };
     }
 
     #[inline(always)]
     fn load64(self, addr: u64) -> u64 {
         let value: u64;
         // SAFETY: see above.
-        unsafe { asm!("ld.relaxed.gpu.b64 {}, [{}];", out(reg64) value, in(reg64) addr, options(nostack)) };
+        unsafe {
+            asm!("ld.relaxed.gpu.b64 {}, [{}];", out(reg64) value, in(reg64) addr, options(nostack))
+        };
         value
     }
 
     #[inline(always)]
     fn store64(self, addr: u64, value: u64) {
         // SAFETY: see above.
-        unsafe { asm!("st.relaxed.gpu.b64 [{}], {};", in(reg64) addr, in(reg64) value, options(nostack)) };
+        unsafe {
+            asm!("st.relaxed.gpu.b64 [{}], {};", in(reg64) addr, in(reg64) value, options(nostack))
+        };
     }
 
     #[inline(always)]
     fn load32_acquire(self, addr: u64) -> u32 {
         let value: u32;
         // SAFETY: see above.
-        unsafe { asm!("ld.acquire.gpu.b32 {}, [{}];", out(reg32) value, in(reg64) addr, options(nostack)) };
+        unsafe {
+            asm!("ld.acquire.gpu.b32 {}, [{}];", out(reg32) value, in(reg64) addr, options(nostack))
+        };
         value
     }
 
     #[inline(always)]
     fn store32_release(self, addr: u64, value: u32) {
         // SAFETY: see above.
-        unsafe { asm!("st.release.gpu.b32 [{}], {};", in(reg64) addr, in(reg32) value, options(nostack)) };
+        unsafe {
+            asm!("st.release.gpu.b32 [{}], {};", in(reg64) addr, in(reg32) value, options(nostack))
+        };
     }
 
     #[inline(always)]
     fn load64_acquire(self, addr: u64) -> u64 {
         let value: u64;
         // SAFETY: see above.
-        unsafe { asm!("ld.acquire.gpu.b64 {}, [{}];", out(reg64) value, in(reg64) addr, options(nostack)) };
+        unsafe {
+            asm!("ld.acquire.gpu.b64 {}, [{}];", out(reg64) value, in(reg64) addr, options(nostack))
+        };
         value
     }
 
     #[inline(always)]
     fn store64_release(self, addr: u64, value: u64) {
         // SAFETY: see above.
-        unsafe { asm!("st.release.gpu.b64 [{}], {};", in(reg64) addr, in(reg64) value, options(nostack)) };
+        unsafe {
+            asm!("st.release.gpu.b64 [{}], {};", in(reg64) addr, in(reg64) value, options(nostack))
+        };
     }
 
     #[inline(always)]
@@ -121,13 +140,17 @@ impl Machine for Nvptx {
     #[inline(always)]
     fn tally64(self, addr: u64, value: u64) {
         // SAFETY: see above.
-        unsafe { asm!("red.relaxed.gpu.add.u64 [{}], {};", in(reg64) addr, in(reg64) value, options(nostack)) };
+        unsafe {
+            asm!("red.relaxed.gpu.add.u64 [{}], {};", in(reg64) addr, in(reg64) value, options(nostack))
+        };
     }
 
     #[inline(always)]
     fn max32(self, addr: u64, value: u32) {
         // SAFETY: see above.
-        unsafe { asm!("red.relaxed.gpu.max.u32 [{}], {};", in(reg64) addr, in(reg32) value, options(nostack)) };
+        unsafe {
+            asm!("red.relaxed.gpu.max.u32 [{}], {};", in(reg64) addr, in(reg32) value, options(nostack))
+        };
     }
 
     #[inline(always)]
@@ -177,22 +200,36 @@ impl Machine for Nvptx {
 
     #[inline(always)]
     fn block(self) -> [u32; 3] {
-        [special32!("%ctaid.x"), special32!("%ctaid.y"), special32!("%ctaid.z")]
+        [
+            special32!("%ctaid.x"),
+            special32!("%ctaid.y"),
+            special32!("%ctaid.z"),
+        ]
     }
 
     #[inline(always)]
     fn grid(self) -> [u32; 3] {
-        [special32!("%nctaid.x"), special32!("%nctaid.y"), special32!("%nctaid.z")]
+        [
+            special32!("%nctaid.x"),
+            special32!("%nctaid.y"),
+            special32!("%nctaid.z"),
+        ]
     }
 
     #[inline(always)]
     fn thread(self) -> [u32; 3] {
-        [special32!("%tid.x"), special32!("%tid.y"), special32!("%tid.z")]
+        [
+            special32!("%tid.x"),
+            special32!("%tid.y"),
+            special32!("%tid.z"),
+        ]
     }
 
     #[inline(always)]
     fn block_threads(self) -> u32 {
-        special32!("%ntid.x").wrapping_mul(special32!("%ntid.y")).wrapping_mul(special32!("%ntid.z"))
+        special32!("%ntid.x")
+            .wrapping_mul(special32!("%ntid.y"))
+            .wrapping_mul(special32!("%ntid.z"))
     }
 
     #[inline(always)]
@@ -217,7 +254,9 @@ impl Machine for Nvptx {
     fn shared_address(self, offset: u32) -> u64 {
         let addr: u64;
         // SAFETY: an address computation.
-        unsafe { asm!("cvta.shared.u64 {}, {};", out(reg64) addr, in(reg64) offset as u64, options(nomem, nostack)) };
+        unsafe {
+            asm!("cvta.shared.u64 {}, {};", out(reg64) addr, in(reg64) offset as u64, options(nomem, nostack))
+        };
         addr
     }
 

@@ -12,8 +12,10 @@
 //! * Nothing aborts: a saturated epoch and an overwritten snapshot count as ordered, and are tallied.
 
 use crate::clock::{Lookup, Publication, State};
-use crate::layout::{Access, Counters, Epoch, GlobalState, Op, RaceClass, RaceKind, ScalarClock, Scope, ShadowCell};
 use crate::layout::ThreadState;
+use crate::layout::{
+    Access, Counters, Epoch, GlobalState, Op, RaceClass, RaceKind, ScalarClock, Scope, ShadowCell,
+};
 use crate::machine::{Machine, field};
 use crate::sampling;
 use core::mem::offset_of;
@@ -107,7 +109,11 @@ impl Cell {
     pub fn plain_read<M: Machine>(self, me: State<M>) -> Option<Conflict> {
         let m = me.m;
         let clock = ScalarClock::access(me.epoch(), me.thread_id(), Scope::None);
-        if self.holds_read(m, clock) && self.check_write(me, self.write(m), Scope::None, RaceKind::Raw).is_none() {
+        if self.holds_read(m, clock)
+            && self
+                .check_write(me, self.write(m), Scope::None, RaceKind::Raw)
+                .is_none()
+        {
             return None;
         }
         let num_reads = self.lock(m);
@@ -126,8 +132,9 @@ impl Cell {
             return None;
         }
         let num_reads = self.lock(m);
-        let conflict =
-            self.check_reads(me, Scope::None).or_else(|| self.check_write(me, self.write(m), Scope::None, RaceKind::Waw));
+        let conflict = self
+            .check_reads(me, Scope::None)
+            .or_else(|| self.check_write(me, self.write(m), Scope::None, RaceKind::Waw));
         self.record_write(me, clock, false);
         self.unlock(m, num_reads);
         conflict
@@ -135,7 +142,12 @@ impl Cell {
 
     /// What a strong access does before the instruction.
     #[inline(never)]
-    pub fn strong_before<M: Machine>(self, me: State<M>, op: Op, release: &mut Option<Release>) -> Before {
+    pub fn strong_before<M: Machine>(
+        self,
+        me: State<M>,
+        op: Op,
+        release: &mut Option<Release>,
+    ) -> Before {
         let m = me.m;
         let scope = op.scope();
         let reads = op.access() != Access::Store;
@@ -144,22 +156,35 @@ impl Cell {
         let epoch = release.map_or(me.epoch(), |r| r.epoch);
         let mut num_reads = self.lock(m);
         let old = self.write(m);
-        let mut before = Before { conflict: None, deferred: None, attempt: ScalarClock::EMPTY };
+        let mut before = Before {
+            conflict: None,
+            deferred: None,
+            attempt: ScalarClock::EMPTY,
+        };
         if reads {
             before.conflict = self.check_write(me, old, scope, RaceKind::Raw);
-            num_reads = self.record_read(me, ScalarClock::access(epoch, me.thread_id(), scope), num_reads);
+            num_reads = self.record_read(
+                me,
+                ScalarClock::access(epoch, me.thread_id(), scope),
+                num_reads,
+            );
         }
         match op.access() {
             Access::Store | Access::Rmw => {
                 let war = self.check_reads(me, scope);
                 before.conflict = before.conflict.or(war);
                 if !reads {
-                    before.conflict = before.conflict.or_else(|| self.check_write(me, old, scope, RaceKind::Waw));
+                    before.conflict = before
+                        .conflict
+                        .or_else(|| self.check_write(me, old, scope, RaceKind::Waw));
                 }
                 // A store ends the release sequence of whatever happens before it; an unordered release may still be
                 // the value that a reader finds.
                 let keep = old.is_release()
-                    && (reads || self.check_write(me, old, Scope::None, RaceKind::Waw).is_some());
+                    && (reads
+                        || self
+                            .check_write(me, old, Scope::None, RaceKind::Waw)
+                            .is_some());
                 let new = next_write(me, old, keep, epoch, scope, release);
                 self.record_write(me, new, reads);
             }
@@ -177,7 +202,12 @@ impl Cell {
     /// What a compare-and-swap that wrote does after the instruction; `attempt` is the one that
     /// [`Cell::strong_before`] gave for the access's first word.
     #[inline(never)]
-    pub fn cas_after<M: Machine>(self, me: State<M>, op: Op, attempt: ScalarClock) -> Option<Conflict> {
+    pub fn cas_after<M: Machine>(
+        self,
+        me: State<M>,
+        op: Op,
+        attempt: ScalarClock,
+    ) -> Option<Conflict> {
         let m = me.m;
         let scope = op.scope();
         let num_reads = self.lock(m);
@@ -185,7 +215,9 @@ impl Cell {
         let mut conflict = None;
         if attempt.is_empty() {
             // Nothing was published, so nobody can be ordered after this write yet: checking now is exact.
-            conflict = self.check_reads(me, scope).or_else(|| self.check_write(me, old, scope, RaceKind::Waw));
+            conflict = self
+                .check_reads(me, scope)
+                .or_else(|| self.check_write(me, old, scope, RaceKind::Waw));
             let new = next_write(me, old, old.is_release(), me.epoch(), scope, &mut None);
             self.record_write(me, new, true);
         } else if is_attempt(me, old, attempt)
@@ -208,7 +240,11 @@ impl Cell {
         let mut slot = 0;
         while slot < ShadowCell::READS as u32 {
             let read = ScalarClock(m.load32(self.read_addr(slot)));
-            let observed = if reads && !read.is_empty() && read.thread() == id { ScalarClock::OBSERVED } else { 0 };
+            let observed = if reads && !read.is_empty() && read.thread() == id {
+                ScalarClock::OBSERVED
+            } else {
+                0
+            };
             if read.0 & ScalarClock::OBSERVED != observed {
                 m.store32(self.read_addr(slot), read.plain().0 | observed);
             }
@@ -245,7 +281,10 @@ impl Cell {
         let mut slot = 0;
         while slot < ShadowCell::READS as u32 {
             let read = ScalarClock(me.m.load32(self.read_addr(slot)));
-            if read.is_observed() && read.thread() == me.thread_id() && read.epoch() >= me.start_epoch() {
+            if read.is_observed()
+                && read.thread() == me.thread_id()
+                && read.epoch() >= me.start_epoch()
+            {
                 return true;
             }
             slot += 1;
@@ -257,7 +296,10 @@ impl Cell {
     #[inline]
     pub fn acquirable<M: Machine>(self, me: State<M>, scope: Scope) -> Option<Lookup<M>> {
         let clock = self.write(me.m);
-        if clock.is_release() && covers(me, clock.scope(), clock.thread()) && covers(me, scope, clock.thread()) {
+        if clock.is_release()
+            && covers(me, clock.scope(), clock.thread())
+            && covers(me, scope, clock.thread())
+        {
             Some(me.find(clock))
         } else {
             None
@@ -267,14 +309,23 @@ impl Cell {
     /// A strong write to memory without shadow of its own: the cell is one of a hashed table and carries releases only.
     /// Others may share it, so nothing is ever dropped from it.
     #[inline(never)]
-    pub fn sync_before<M: Machine>(self, me: State<M>, scope: Scope, release: &mut Option<Release>) {
+    pub fn sync_before<M: Machine>(
+        self,
+        me: State<M>,
+        scope: Scope,
+        release: &mut Option<Release>,
+    ) {
         if release.is_none() {
             return;
         }
         let m = me.m;
         let num_reads = self.lock(m);
         let old = self.write(m);
-        let scope = if old.is_release() && old.scope() > scope { old.scope() } else { scope };
+        let scope = if old.is_release() && old.scope() > scope {
+            old.scope()
+        } else {
+            scope
+        };
         let epoch = release.map_or(me.epoch(), |r| r.epoch);
         let new = next_write(me, old, old.is_release(), epoch, scope, release);
         m.store32_release(self.write_addr(), new.0);
@@ -300,7 +351,14 @@ impl Cell {
             let read = ScalarClock(me.m.load32(self.read_addr(slot)));
             if !read.is_empty()
                 && !ordered_epoch(me, read.thread(), read.epoch())
-                && let Some(conflict) = conflict(me, read.plain(), read.epoch(), Access::Load, scope, RaceKind::War)
+                && let Some(conflict) = conflict(
+                    me,
+                    read.plain(),
+                    read.epoch(),
+                    Access::Load,
+                    scope,
+                    RaceKind::War,
+                )
                 && !self.forgives(me, conflict)
             {
                 return Some(conflict);
@@ -341,13 +399,21 @@ impl Cell {
     /// Records a read: in the slot of the same thread or an empty one, else in one that the sampling picks.
     fn record_read<M: Machine>(self, me: State<M>, clock: ScalarClock, num_reads: u32) -> u32 {
         let m = me.m;
-        let counted = if num_reads < 0xffff { num_reads + 1 } else { num_reads };
+        let counted = if num_reads < 0xffff {
+            num_reads + 1
+        } else {
+            num_reads
+        };
         let mut slot = 0;
         while slot < ShadowCell::READS as u32 {
             let read = ScalarClock(m.load32(self.read_addr(slot)));
             if read.is_empty() || read.thread() == clock.thread() {
                 let own = !read.is_empty() && read.epoch() >= me.start_epoch();
-                let observed = if own { read.0 & ScalarClock::OBSERVED } else { 0 };
+                let observed = if own {
+                    read.0 & ScalarClock::OBSERVED
+                } else {
+                    0
+                };
                 m.store32(self.read_addr(slot), clock.0 | observed);
                 return counted;
             }
@@ -384,7 +450,12 @@ fn ordered_epoch<M: Machine>(me: State<M>, thread: u32, epoch: Epoch) -> bool {
 
 #[cold]
 #[inline(never)]
-fn check_release<M: Machine>(me: State<M>, write: ScalarClock, scope: Scope, kind: RaceKind) -> Option<Conflict> {
+fn check_release<M: Machine>(
+    me: State<M>,
+    write: ScalarClock,
+    scope: Scope,
+    kind: RaceKind,
+) -> Option<Conflict> {
     let Lookup::Found(published) = me.find(write) else {
         me.tally(offset_of!(Counters, ring_wrap));
         return None;
@@ -421,8 +492,18 @@ fn conflict<M: Machine>(
         return None;
     }
     let strong = prior.scope() != Scope::None && scope != Scope::None;
-    let class = if strong { RaceClass::ScopeTooNarrow } else { RaceClass::Race };
-    Some(Conflict { kind, class, prior, prior_epoch, prior_access })
+    let class = if strong {
+        RaceClass::ScopeTooNarrow
+    } else {
+        RaceClass::Race
+    };
+    Some(Conflict {
+        kind,
+        class,
+        prior,
+        prior_epoch,
+        prior_access,
+    })
 }
 
 /// The clock that a strong write leaves behind.
@@ -448,7 +529,10 @@ fn next_write<M: Machine>(
         // A clock that was acquired adds nothing to the own one.
         let known = match found {
             Lookup::Found(p) => {
-                release.is_some() && p.joined() == 0 && me.happened_before(p.thread, p.entry(p.thread)) && p.intact()
+                release.is_some()
+                    && p.joined() == 0
+                    && me.happened_before(p.thread, p.entry(p.thread))
+                    && p.intact()
             }
             Lookup::Overwritten { .. } => false,
         };
@@ -478,7 +562,12 @@ fn next_write<M: Machine>(
 
 /// The clock of a compare-and-swap that offers its release and may yet fail: the recorded write stays the old one.
 #[inline(never)]
-fn offer<M: Machine>(me: State<M>, old: ScalarClock, scope: Scope, release: &Option<Release>) -> ScalarClock {
+fn offer<M: Machine>(
+    me: State<M>,
+    old: ScalarClock,
+    scope: Scope,
+    release: &Option<Release>,
+) -> ScalarClock {
     let mut epoch = old.epoch();
     let mut event = old;
     let mut join = None;

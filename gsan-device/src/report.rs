@@ -3,7 +3,8 @@
 use crate::block;
 use crate::clock::State;
 use crate::layout::{
-    Counters, Epoch, GlobalState, LaunchRecord, Op, Order, RaceKey, RaceRecord, RaceSide, Scope, Tenant, ThreadState,
+    Counters, Epoch, GlobalState, LaunchRecord, Op, Order, RaceKey, RaceRecord, RaceSide, Scope,
+    Tenant, ThreadState,
 };
 use crate::machine::{Machine, field};
 use crate::reference::Conflict;
@@ -22,7 +23,9 @@ pub fn race<M: Machine>(me: State<M>, conflict: Conflict, addr: u64, op: Op, sit
     let m = me.m;
     let launch = block::launch(m);
     let module = m.load32(field!(launch, LaunchRecord, module_id));
-    let mask = m.load32(field!(me.global, GlobalState, race_capacity)).wrapping_sub(1);
+    let mask = m
+        .load32(field!(me.global, GlobalState, race_capacity))
+        .wrapping_sub(1);
     let keys = m.load64(field!(me.global, GlobalState, race_keys));
     let records = m.load64(field!(me.global, GlobalState, race_records));
     let key = identity(conflict, module, site);
@@ -50,7 +53,9 @@ pub fn race<M: Machine>(me: State<M>, conflict: Conflict, addr: u64, op: Op, sit
 
 /// A nonzero number that equal findings share: same kind and class, same place in the program.
 fn identity(conflict: Conflict, module: u32, site: u32) -> u64 {
-    let mut h = (conflict.kind as u64) | (conflict.class as u64) << 8 | (conflict.prior_access as u64) << 16;
+    let mut h = (conflict.kind as u64)
+        | (conflict.class as u64) << 8
+        | (conflict.prior_access as u64) << 16;
     h = (h ^ module as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     h = (h ^ h >> 29 ^ site as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (h ^ h >> 32) | 1
@@ -75,30 +80,63 @@ fn write<M: Machine>(
     m.store64(field!(record, RaceRecord, address), addr);
 
     let side = field!(record, RaceRecord, current);
-    m.store32(field!(side, RaceSide, launch_id), m.load32(field!(launch, LaunchRecord, launch_id)));
+    m.store32(
+        field!(side, RaceSide, launch_id),
+        m.load32(field!(launch, LaunchRecord, launch_id)),
+    );
     store3(m, field!(side, RaceSide, block), m.block());
     store3(m, field!(side, RaceSide, thread), m.thread());
-    let linked = if site & LINKED_SITE != 0 { RaceSide::LINKED_SITE } else { 0 };
+    let linked = if site & LINKED_SITE != 0 {
+        RaceSide::LINKED_SITE
+    } else {
+        0
+    };
     m.store32(field!(side, RaceSide, site), site & !LINKED_SITE);
     m.store32(field!(side, RaceSide, module_id), module);
     m.store32(field!(side, RaceSide, op), op.0);
-    let known = RaceSide::LAUNCH | RaceSide::BLOCK | RaceSide::THREAD | RaceSide::SITE | RaceSide::OP | linked;
+    let known = RaceSide::LAUNCH
+        | RaceSide::BLOCK
+        | RaceSide::THREAD
+        | RaceSide::SITE
+        | RaceSide::OP
+        | linked;
     m.store32(field!(side, RaceSide, known), known);
     m.store32(field!(side, RaceSide, slot), me.thread_id());
     m.store32(field!(side, RaceSide, epoch), me.epoch());
 
     let side = field!(record, RaceRecord, prior);
     let scope = conflict.prior.scope();
-    let order = if scope == Scope::None { Order::Weak } else { Order::Relaxed };
-    m.store32(field!(side, RaceSide, op), Op::new(conflict.prior_access, 0, order, scope).0);
+    let order = if scope == Scope::None {
+        Order::Weak
+    } else {
+        Order::Relaxed
+    };
+    m.store32(
+        field!(side, RaceSide, op),
+        Op::new(conflict.prior_access, 0, order, scope).0,
+    );
     m.store32(field!(side, RaceSide, slot), conflict.prior.thread());
     m.store32(field!(side, RaceSide, epoch), conflict.prior_epoch);
     m.store32(field!(side, RaceSide, known), 0);
     if let Some(tenant) = tenant_at(me.of(conflict.prior.thread()), conflict.prior_epoch) {
-        m.store32(field!(side, RaceSide, launch_id), m.load32(field!(tenant, Tenant, launch_id)));
+        m.store32(
+            field!(side, RaceSide, launch_id),
+            m.load32(field!(tenant, Tenant, launch_id)),
+        );
         let at = field!(tenant, Tenant, block);
-        store3(m, field!(side, RaceSide, block), [m.load32(at), m.load32(at.wrapping_add(4)), m.load32(at.wrapping_add(8))]);
-        m.store32(field!(side, RaceSide, known), RaceSide::LAUNCH | RaceSide::BLOCK);
+        store3(
+            m,
+            field!(side, RaceSide, block),
+            [
+                m.load32(at),
+                m.load32(at.wrapping_add(4)),
+                m.load32(at.wrapping_add(8)),
+            ],
+        );
+        m.store32(
+            field!(side, RaceSide, known),
+            RaceSide::LAUNCH | RaceSide::BLOCK,
+        );
     }
     m.fence(Scope::Sys);
     m.store32_release(field!(record, RaceRecord, state), 2);
@@ -114,7 +152,11 @@ fn tenant_at<M: Machine>(slot: State<M>, epoch: Epoch) -> Option<u64> {
         let entry = block::tenant(slot, tenants.wrapping_sub(i));
         let start = m.load32_acquire(field!(entry, Tenant, start_epoch));
         if start != 0 && start <= epoch {
-            return if m.load32(field!(entry, Tenant, shared)) == 0 { Some(entry) } else { None };
+            return if m.load32(field!(entry, Tenant, shared)) == 0 {
+                Some(entry)
+            } else {
+                None
+            };
         }
         i += 1;
     }

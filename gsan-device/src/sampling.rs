@@ -7,15 +7,25 @@ use crate::layout::ShadowCell;
 #[inline]
 pub fn replaced_slot(counter: u32, thread: u32, seed: u32, n: u32) -> Option<u32> {
     let r = murmur3(counter, thread, seed).checked_rem(n)?;
-    if r < ShadowCell::READS as u32 { Some(r) } else { None }
+    if r < ShadowCell::READS as u32 {
+        Some(r)
+    } else {
+        None
+    }
 }
 
 /// Murmur3, 32 bits, over two words (Austin Appleby's public-domain algorithm).
 fn murmur3(a: u32, b: u32, seed: u32) -> u32 {
     let mut h = seed;
     for word in [a, b] {
-        let k = word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
-        h = (h ^ k).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
+        let k = word
+            .wrapping_mul(0xcc9e_2d51)
+            .rotate_left(15)
+            .wrapping_mul(0x1b87_3593);
+        h = (h ^ k)
+            .rotate_left(13)
+            .wrapping_mul(5)
+            .wrapping_add(0xe654_6b64);
     }
     h ^= 8;
     h = (h ^ h >> 16).wrapping_mul(0x85eb_ca6b);
@@ -49,7 +59,10 @@ mod tests {
             slots.iter().for_each(|&r| kept[r] += 1);
         }
         for (reader, &count) in kept.iter().enumerate() {
-            assert!((800..1200).contains(&count), "reader {reader} kept {count} times of 4000");
+            assert!(
+                (800..1200).contains(&count),
+                "reader {reader} kept {count} times of 4000"
+            );
         }
     }
 }

@@ -23,7 +23,9 @@ struct Block<'d> {
 /// A device with one launch of some single-threaded blocks, each on a multiprocessor of its own.
 fn grid(device: &Device, launch: u32, base: u32, out: u32, blocks: u32) -> Vec<Block<'_>> {
     let record = device.launch(launch, base, out);
-    (0..blocks).map(|b| Block::enter(device, record, u64::from(launch), b, b)).collect()
+    (0..blocks)
+        .map(|b| Block::enter(device, record, u64::from(launch), b, b))
+        .collect()
 }
 
 impl<'d> Block<'d> {
@@ -55,7 +57,15 @@ impl<'d> Block<'d> {
         self.strong_at(self.device.real() + offset, access, order, scope, 4, true);
     }
 
-    fn strong_at(self, addr: u64, access: Access, order: Order, scope: Scope, size: u32, success: bool) {
+    fn strong_at(
+        self,
+        addr: u64,
+        access: Access,
+        order: Order,
+        scope: Scope,
+        size: u32,
+        success: bool,
+    ) {
         let op = Op::new(access, size, order, scope);
         let context = detector::strong_before(self.state(), addr, op, 3);
         if access != Access::Store {

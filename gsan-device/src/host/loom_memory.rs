@@ -39,11 +39,22 @@ impl Memory {
     }
 
     pub(super) fn load32(&self, addr: u64, acquire: bool) -> u32 {
-        self.at32(addr).load(if acquire { Ordering::Acquire } else { Ordering::Relaxed })
+        self.at32(addr).load(if acquire {
+            Ordering::Acquire
+        } else {
+            Ordering::Relaxed
+        })
     }
 
     pub(super) fn store32(&self, addr: u64, value: u32, release: bool) {
-        self.at32(addr).store(value, if release { Ordering::Release } else { Ordering::Relaxed });
+        self.at32(addr).store(
+            value,
+            if release {
+                Ordering::Release
+            } else {
+                Ordering::Relaxed
+            },
+        );
     }
 
     fn at64(&self, addr: u64) -> &AtomicU64 {
@@ -52,23 +63,40 @@ impl Memory {
     }
 
     pub(super) fn load64(&self, addr: u64, acquire: bool) -> u64 {
-        self.at64(addr).load(if acquire { Ordering::Acquire } else { Ordering::Relaxed })
+        self.at64(addr).load(if acquire {
+            Ordering::Acquire
+        } else {
+            Ordering::Relaxed
+        })
     }
 
     pub(super) fn store64(&self, addr: u64, value: u64, release: bool) {
         self.stored.write().unwrap().insert(addr);
-        self.at64(addr).store(value, if release { Ordering::Release } else { Ordering::Relaxed });
+        self.at64(addr).store(
+            value,
+            if release {
+                Ordering::Release
+            } else {
+                Ordering::Relaxed
+            },
+        );
     }
 
     pub(super) fn update32(&self, addr: u64, f: impl Fn(u32) -> Option<u32>) -> u32 {
-        match self.at32(addr).fetch_update(Ordering::AcqRel, Ordering::Acquire, f) {
+        match self
+            .at32(addr)
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, f)
+        {
             Ok(old) | Err(old) => old,
         }
     }
 
     pub(super) fn update64(&self, addr: u64, f: impl Fn(u64) -> Option<u64>) -> u64 {
         self.stored.write().unwrap().insert(addr);
-        match self.at64(addr).fetch_update(Ordering::AcqRel, Ordering::Acquire, f) {
+        match self
+            .at64(addr)
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, f)
+        {
             Ok(old) | Err(old) => old,
         }
     }
@@ -77,12 +105,14 @@ impl Memory {
     pub fn write<T: Pod>(&self, addr: u64, value: &T) {
         let bytes = bytes_of(value);
         for (i, chunk) in bytes.chunks(4).enumerate() {
-            self.at32(addr + 4 * i as u64).store(pod_read_unaligned(chunk), Ordering::SeqCst);
+            self.at32(addr + 4 * i as u64)
+                .store(pod_read_unaligned(chunk), Ordering::SeqCst);
         }
         for (i, chunk) in bytes.chunks_exact(8).enumerate() {
             let at = addr + 8 * i as u64;
             if at % 8 == 0 {
-                self.at64(at).store(pod_read_unaligned(chunk), Ordering::SeqCst);
+                self.at64(at)
+                    .store(pod_read_unaligned(chunk), Ordering::SeqCst);
                 self.stored.write().unwrap().remove(&at);
             }
         }

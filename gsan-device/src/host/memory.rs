@@ -14,7 +14,9 @@ impl Memory {
     /// `bytes` of zeros.
     pub fn new(bytes: u64) -> Memory {
         let words = vec![0u64; bytes as usize / 8 + 1];
-        Memory { words: words.into_iter().map(AtomicU64::new).collect() }
+        Memory {
+            words: words.into_iter().map(AtomicU64::new).collect(),
+        }
     }
 
     /// The first byte's address.
@@ -37,33 +39,64 @@ impl Memory {
 
     fn check(&self, addr: u64, size: u64) {
         let end = self.base() + 8 * self.words.len() as u64;
-        assert!(addr >= self.base() && addr + size <= end && addr % size == 0, "bad address {addr:#x}");
+        assert!(
+            addr >= self.base() && addr + size <= end && addr % size == 0,
+            "bad address {addr:#x}"
+        );
     }
 
     pub(super) fn load32(&self, addr: u64, acquire: bool) -> u32 {
-        self.at32(addr).load(if acquire { Ordering::Acquire } else { Ordering::Relaxed })
+        self.at32(addr).load(if acquire {
+            Ordering::Acquire
+        } else {
+            Ordering::Relaxed
+        })
     }
 
     pub(super) fn store32(&self, addr: u64, value: u32, release: bool) {
-        self.at32(addr).store(value, if release { Ordering::Release } else { Ordering::Relaxed });
+        self.at32(addr).store(
+            value,
+            if release {
+                Ordering::Release
+            } else {
+                Ordering::Relaxed
+            },
+        );
     }
 
     pub(super) fn load64(&self, addr: u64, acquire: bool) -> u64 {
-        self.at64(addr).load(if acquire { Ordering::Acquire } else { Ordering::Relaxed })
+        self.at64(addr).load(if acquire {
+            Ordering::Acquire
+        } else {
+            Ordering::Relaxed
+        })
     }
 
     pub(super) fn store64(&self, addr: u64, value: u64, release: bool) {
-        self.at64(addr).store(value, if release { Ordering::Release } else { Ordering::Relaxed });
+        self.at64(addr).store(
+            value,
+            if release {
+                Ordering::Release
+            } else {
+                Ordering::Relaxed
+            },
+        );
     }
 
     pub(super) fn update32(&self, addr: u64, f: impl Fn(u32) -> Option<u32>) -> u32 {
-        match self.at32(addr).fetch_update(Ordering::AcqRel, Ordering::Acquire, f) {
+        match self
+            .at32(addr)
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, f)
+        {
             Ok(old) | Err(old) => old,
         }
     }
 
     pub(super) fn update64(&self, addr: u64, f: impl Fn(u64) -> Option<u64>) -> u64 {
-        match self.at64(addr).fetch_update(Ordering::AcqRel, Ordering::Acquire, f) {
+        match self
+            .at64(addr)
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, f)
+        {
             Ok(old) | Err(old) => old,
         }
     }
@@ -84,7 +117,9 @@ impl Memory {
         self.check(addr, 1);
         self.check(addr + bytes.len() as u64 - 1, 1);
         // SAFETY: as in `write`.
-        unsafe { core::ptr::copy_nonoverlapping(addr as *const u8, bytes.as_mut_ptr(), bytes.len()) };
+        unsafe {
+            core::ptr::copy_nonoverlapping(addr as *const u8, bytes.as_mut_ptr(), bytes.len())
+        };
         value
     }
 }

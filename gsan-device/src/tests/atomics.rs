@@ -5,8 +5,17 @@ use Access::{Cas, Load, Rmw, Store};
 
 #[test]
 fn release_then_acquire_orders() {
-    for (release, release_access) in [(Order::Release, Store), (Order::Release, Rmw), (Order::AcqRel, Rmw), (Order::AcqRel, Cas)] {
-        for (acquire, acquire_access) in [(Order::Acquire, Load), (Order::Acquire, Rmw), (Order::AcqRel, Cas)] {
+    for (release, release_access) in [
+        (Order::Release, Store),
+        (Order::Release, Rmw),
+        (Order::AcqRel, Rmw),
+        (Order::AcqRel, Cas),
+    ] {
+        for (acquire, acquire_access) in [
+            (Order::Acquire, Load),
+            (Order::Acquire, Rmw),
+            (Order::AcqRel, Cas),
+        ] {
             for scope in [Scope::Cluster, Scope::Gpu, Scope::Sys] {
                 let d = device();
                 let b = grid(&d, 0, 0, 1, 2);
@@ -23,7 +32,11 @@ fn release_then_acquire_orders() {
 
 #[test]
 fn without_the_acquire_or_the_release_it_is_a_race() {
-    for (release, acquire) in [(Order::Relaxed, Order::Acquire), (Order::Release, Order::Relaxed), (Order::Relaxed, Order::Relaxed)] {
+    for (release, acquire) in [
+        (Order::Relaxed, Order::Acquire),
+        (Order::Release, Order::Relaxed),
+        (Order::Relaxed, Order::Relaxed),
+    ] {
         let d = device();
         let b = grid(&d, 0, 0, 1, 2);
         b[0].store(0);
@@ -52,7 +65,16 @@ fn order_is_transitive_and_a_relay_without_acquire_breaks_it() {
         let b = grid(&d, 0, 0, 1, 3);
         b[0].store(0);
         b[0].release(64);
-        b[1].strong(Load, if relay_acquires { Order::Acquire } else { Order::Relaxed }, Scope::Gpu, 64);
+        b[1].strong(
+            Load,
+            if relay_acquires {
+                Order::Acquire
+            } else {
+                Order::Relaxed
+            },
+            Scope::Gpu,
+            64,
+        );
         b[1].release(68);
         b[2].acquire(68);
         b[2].load(0);
@@ -93,7 +115,10 @@ fn atomics_do_not_race_with_each_other_but_with_weak_accesses() {
 
 #[test]
 fn a_counter_collects_the_releases_of_all_its_writers() {
-    let d = Device::new(Shape { num_sms: 6, ..Shape::default() });
+    let d = Device::new(Shape {
+        num_sms: 6,
+        ..Shape::default()
+    });
     let b = grid(&d, 0, 0, 1, 5);
     for i in 0..4 {
         b[i].store(4 * i as u64);
@@ -162,7 +187,12 @@ fn mixed_scopes_of_one_counter_lose_nobody() {
 
 #[test]
 fn a_failed_compare_and_swap_is_a_read() {
-    for order in [Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel] {
+    for order in [
+        Order::Relaxed,
+        Order::Acquire,
+        Order::Release,
+        Order::AcqRel,
+    ] {
         let d = device();
         let b = grid(&d, 0, 0, 1, 2);
         let addr = d.real();
@@ -176,7 +206,12 @@ fn a_failed_compare_and_swap_is_a_read() {
 
 #[test]
 fn a_successful_compare_and_swap_is_a_write() {
-    for order in [Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel] {
+    for order in [
+        Order::Relaxed,
+        Order::Acquire,
+        Order::Release,
+        Order::AcqRel,
+    ] {
         for size in [4, 8, 16] {
             let d = device();
             let b = grid(&d, 0, 0, 1, 2);
@@ -195,7 +230,15 @@ fn a_compare_and_swap_finds_an_unordered_reader_only_if_it_writes() {
             let b = grid(&d, 0, 0, 1, 2);
             b[0].load(0);
             b[1].strong_at(d.real(), Cas, order, Scope::Gpu, 4, success);
-            assert_eq!(kinds(&d), if success { std::vec![RaceKind::War] } else { std::vec![] }, "{order:?} {success}");
+            assert_eq!(
+                kinds(&d),
+                if success {
+                    std::vec![RaceKind::War]
+                } else {
+                    std::vec![]
+                },
+                "{order:?} {success}"
+            );
         }
     }
 }
@@ -283,7 +326,11 @@ fn strong_accesses_outside_all_shadow_synchronise() {
         let b = grid(&d, 0, 0, 1, 2);
         let foreign = 1 << 40;
         b[0].store(0);
-        let order = if ordered { Order::Release } else { Order::Relaxed };
+        let order = if ordered {
+            Order::Release
+        } else {
+            Order::Relaxed
+        };
         b[0].strong_at(foreign, Rmw, order, Scope::Sys, 4, true);
         b[1].strong_at(foreign, Load, Order::Acquire, Scope::Sys, 4, true);
         b[1].load(0);
@@ -293,7 +340,12 @@ fn strong_accesses_outside_all_shadow_synchronise() {
 
 #[test]
 fn parity_an_atomic_add_leaves_the_classic_clocks() {
-    for (order, releases) in [(Order::Relaxed, false), (Order::Acquire, false), (Order::Release, true), (Order::AcqRel, true)] {
+    for (order, releases) in [
+        (Order::Relaxed, false),
+        (Order::Acquire, false),
+        (Order::Release, true),
+        (Order::AcqRel, true),
+    ] {
         for scope in [Scope::Gpu, Scope::Sys] {
             let d = device();
             let b = grid(&d, 0, 0, 1, 1);
@@ -303,7 +355,10 @@ fn parity_an_atomic_add_leaves_the_classic_clocks() {
             assert_eq!(cell.num_reads, 1);
             assert_eq!(cell.write.is_release(), releases);
             assert_eq!(cell.write.scope(), scope);
-            assert_eq!((cell.reads[0].epoch(), cell.reads[0].scope()), (before, scope));
+            assert_eq!(
+                (cell.reads[0].epoch(), cell.reads[0].scope()),
+                (before, scope)
+            );
             let epoch = if releases { before + 1 } else { before };
             assert_eq!(state.epoch, epoch);
             if releases {

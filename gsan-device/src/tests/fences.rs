@@ -23,8 +23,16 @@ fn message(release: Option<(Order, Scope)>, acquire: Option<(Order, Scope)>, fla
 #[test]
 fn both_fences_order_and_each_missing_one_is_a_race() {
     for scope in [Scope::Gpu, Scope::Sys] {
-        for (release, acquire) in [(Order::Release, Order::Acquire), (Order::AcqRel, Order::AcqRel), (Order::Sc, Order::Sc)] {
-            assert!(message(Some((release, scope)), Some((acquire, scope)), Scope::Sys));
+        for (release, acquire) in [
+            (Order::Release, Order::Acquire),
+            (Order::AcqRel, Order::AcqRel),
+            (Order::Sc, Order::Sc),
+        ] {
+            assert!(message(
+                Some((release, scope)),
+                Some((acquire, scope)),
+                Scope::Sys
+            ));
             assert!(!message(None, Some((acquire, scope)), Scope::Sys));
             assert!(!message(Some((release, scope)), None, Scope::Sys));
         }
@@ -34,14 +42,30 @@ fn both_fences_order_and_each_missing_one_is_a_race() {
 
 #[test]
 fn block_fences_order_nothing_between_blocks() {
-    assert!(!message(Some((Order::AcqRel, Scope::Cta)), Some((Order::AcqRel, Scope::Gpu)), Scope::Gpu));
-    assert!(!message(Some((Order::AcqRel, Scope::Gpu)), Some((Order::AcqRel, Scope::Cta)), Scope::Gpu));
+    assert!(!message(
+        Some((Order::AcqRel, Scope::Cta)),
+        Some((Order::AcqRel, Scope::Gpu)),
+        Scope::Gpu
+    ));
+    assert!(!message(
+        Some((Order::AcqRel, Scope::Gpu)),
+        Some((Order::AcqRel, Scope::Cta)),
+        Scope::Gpu
+    ));
 }
 
 #[test]
 fn a_fence_of_the_wrong_kind_is_no_fence() {
-    assert!(!message(Some((Order::Acquire, Scope::Gpu)), Some((Order::Acquire, Scope::Gpu)), Scope::Gpu));
-    assert!(!message(Some((Order::Release, Scope::Gpu)), Some((Order::Release, Scope::Gpu)), Scope::Gpu));
+    assert!(!message(
+        Some((Order::Acquire, Scope::Gpu)),
+        Some((Order::Acquire, Scope::Gpu)),
+        Scope::Gpu
+    ));
+    assert!(!message(
+        Some((Order::Release, Scope::Gpu)),
+        Some((Order::Release, Scope::Gpu)),
+        Scope::Gpu
+    ));
 }
 
 #[test]
@@ -87,7 +111,10 @@ fn fences_pair_with_releases_and_acquires() {
 
 #[test]
 fn several_flags_read_then_one_fence() {
-    let d = Device::new(Shape { num_sms: 8, ..Shape::default() });
+    let d = Device::new(Shape {
+        num_sms: 8,
+        ..Shape::default()
+    });
     let b = grid(&d, 0, 0, 1, 5);
     for i in 0..4u64 {
         b[i as usize].store(4 * i);
@@ -111,7 +138,10 @@ fn several_flags_read_then_one_fence() {
 #[test]
 fn last_block_reduction_with_fences() {
     for acquire_fence in [true, false] {
-        let d = Device::new(Shape { num_sms: 8, ..Shape::default() });
+        let d = Device::new(Shape {
+            num_sms: 8,
+            ..Shape::default()
+        });
         let b = grid(&d, 0, 0, 1, 6);
         for i in 0..6 {
             b[i].store(4 * i as u64);
@@ -134,5 +164,8 @@ fn many_relaxed_writes_after_one_fence_use_one_snapshot() {
     b[0].fence(Order::AcqRel, Scope::Gpu);
     let before = d.thread_state(b[0].state().thread_id()).ring_head;
     (0..16).for_each(|i| b[0].strong(Rmw, Order::Relaxed, Scope::Gpu, 64 + 4 * i));
-    assert_eq!(d.thread_state(b[0].state().thread_id()).ring_head, before + 1);
+    assert_eq!(
+        d.thread_state(b[0].state().thread_id()).ring_head,
+        before + 1
+    );
 }

@@ -3,18 +3,28 @@
 use super::*;
 
 fn shape(slots: u32) -> Shape {
-    Shape { num_sms: 1, slots_per_sm: slots, ..Shape::default() }
+    Shape {
+        num_sms: 1,
+        slots_per_sm: slots,
+        ..Shape::default()
+    }
 }
 
 #[test]
 fn a_later_launch_on_the_stream_is_ordered_after_an_earlier_one() {
     let d = device();
     let first = grid(&d, 0, 0, 1, 4);
-    first.iter().for_each(|b| b.store(4 * u64::from(b.host.block)));
+    first
+        .iter()
+        .for_each(|b| b.store(4 * u64::from(b.host.block)));
     first.iter().for_each(|b| b.exit());
     let second = grid(&d, 1, 1, 2, 4);
-    second.iter().for_each(|b| b.load(4 * u64::from(3 - b.host.block)));
-    second.iter().for_each(|b| b.store(4 * u64::from(3 - b.host.block)));
+    second
+        .iter()
+        .for_each(|b| b.load(4 * u64::from(3 - b.host.block)));
+    second
+        .iter()
+        .for_each(|b| b.store(4 * u64::from(3 - b.host.block)));
     assert_silent(&d);
 }
 
@@ -106,7 +116,11 @@ fn blocks_beyond_the_slots_share_one_and_lose_no_order() {
 
 #[test]
 fn shared_slots_name_no_block() {
-    let d = Device::new(Shape { num_sms: 2, slots_per_sm: 1, ..Shape::default() });
+    let d = Device::new(Shape {
+        num_sms: 2,
+        slots_per_sm: 1,
+        ..Shape::default()
+    });
     let record = d.launch(0, 0, 1);
     let a = Block::enter(&d, record, 0, 0, 0);
     let _b = Block::enter(&d, record, 0, 0, 1);

@@ -10,7 +10,14 @@ fn a_store_then_another_blocks_load_is_a_raw_with_both_sides() {
     b[1].load(8);
     let race = only(&d, RaceKind::Raw, RaceClass::Race);
     assert_eq!(race.address, d.real() + 8);
-    assert_eq!((race.current.block[0], race.current.site, race.current.launch_id), (1, 1, 7));
+    assert_eq!(
+        (
+            race.current.block[0],
+            race.current.site,
+            race.current.launch_id
+        ),
+        (1, 1, 7)
+    );
     assert_eq!((race.prior.block[0], race.prior.launch_id), (0, 7));
     assert_eq!(race.prior.op.access(), Access::Store);
 }
@@ -21,7 +28,10 @@ fn a_load_then_another_blocks_store_is_a_war() {
     let b = grid(&d, 0, 0, 1, 2);
     b[0].load(0);
     b[1].store(0);
-    assert_eq!(only(&d, RaceKind::War, RaceClass::Race).prior.op.access(), Access::Load);
+    assert_eq!(
+        only(&d, RaceKind::War, RaceClass::Race).prior.op.access(),
+        Access::Load
+    );
 }
 
 #[test]
@@ -64,14 +74,23 @@ fn spans_conflict_exactly_when_they_share_a_word() {
         for first in 0..8u64 {
             for size in [1u32, 2, 4, 8, 16] {
                 for offset in 0..24u64 {
-                    let d = Device::new(Shape { race_capacity: 4, launches: 1, rows: 2, ..Shape::default() });
+                    let d = Device::new(Shape {
+                        race_capacity: 4,
+                        launches: 1,
+                        rows: 2,
+                        ..Shape::default()
+                    });
                     let b = grid(&d, 0, 0, 1, 2);
                     b[0].plain(Access::Store, first, first_size, 1);
                     b[1].plain(Access::Store, offset, size, 2);
                     let words = |at: u64, n: u32| at / 4..=(at + u64::from(n) - 1) / 4;
                     let (a, c) = (words(first, first_size), words(offset, size));
                     let share = a.start() <= c.end() && c.start() <= a.end();
-                    assert_eq!(!d.races().is_empty(), share, "{first}+{first_size} against {offset}+{size}");
+                    assert_eq!(
+                        !d.races().is_empty(),
+                        share,
+                        "{first}+{first_size} against {offset}+{size}"
+                    );
                 }
             }
         }
@@ -84,7 +103,10 @@ fn the_address_is_the_first_conflicting_words() {
     let b = grid(&d, 0, 0, 1, 2);
     b[0].store(12);
     b[1].plain(Access::Store, 0, 16, 2);
-    assert_eq!(only(&d, RaceKind::Waw, RaceClass::Race).address, d.real() + 12);
+    assert_eq!(
+        only(&d, RaceKind::Waw, RaceClass::Race).address,
+        d.real() + 12
+    );
 }
 
 #[test]
@@ -103,7 +125,10 @@ fn repeats_are_counted_once_per_place() {
 
 #[test]
 fn a_full_table_of_findings_drops_and_counts() {
-    let d = Device::new(Shape { race_capacity: 4, ..Shape::default() });
+    let d = Device::new(Shape {
+        race_capacity: 4,
+        ..Shape::default()
+    });
     let b = grid(&d, 0, 0, 1, 2);
     b[0].store(0);
     for site in 0..20 {
@@ -116,7 +141,10 @@ fn a_full_table_of_findings_drops_and_counts() {
 #[test]
 fn the_first_four_readers_are_all_remembered() {
     for reader in 0..4 {
-        let d = Device::new(Shape { num_sms: 8, ..Shape::default() });
+        let d = Device::new(Shape {
+            num_sms: 8,
+            ..Shape::default()
+        });
         let b = grid(&d, 0, 0, 1, 5);
         (0..4).for_each(|r| b[r].load(0));
         // The writer is ordered after the other three.
@@ -127,7 +155,10 @@ fn the_first_four_readers_are_all_remembered() {
             }
         }
         b[4].store(0);
-        assert_eq!(only(&d, RaceKind::War, RaceClass::Race).prior.block[0], reader as u32);
+        assert_eq!(
+            only(&d, RaceKind::War, RaceClass::Race).prior.block[0],
+            reader as u32
+        );
     }
 }
 
@@ -151,5 +182,8 @@ fn module_variables_have_shadow() {
     detector::access(b[1].state(), start, op, 1);
     assert_silent(&d);
     detector::access(b[1].state(), start + size - 4, op, 1);
-    assert_eq!(only(&d, RaceKind::Waw, RaceClass::Race).address, start + size - 4);
+    assert_eq!(
+        only(&d, RaceKind::Waw, RaceClass::Race).address,
+        start + size - 4
+    );
 }

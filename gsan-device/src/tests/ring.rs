@@ -4,7 +4,10 @@ use super::*;
 
 #[test]
 fn an_overwritten_token_imports_the_writers_clock_and_is_counted() {
-    let d = Device::new(Shape { clock_buffer_size: 4, ..Shape::default() });
+    let d = Device::new(Shape {
+        clock_buffer_size: 4,
+        ..Shape::default()
+    });
     let b = grid(&d, 0, 0, 1, 2);
     b[0].store(0);
     b[0].release(64);
@@ -18,7 +21,12 @@ fn an_overwritten_token_imports_the_writers_clock_and_is_counted() {
 
 #[test]
 fn an_overwritten_token_of_an_earlier_tenant_imports_everything() {
-    let d = Device::new(Shape { num_sms: 2, slots_per_sm: 1, clock_buffer_size: 2, ..Shape::default() });
+    let d = Device::new(Shape {
+        num_sms: 2,
+        slots_per_sm: 1,
+        clock_buffer_size: 2,
+        ..Shape::default()
+    });
     // The earlier tenant knew the store of a launch that the next tenant knows nothing of.
     let first = d.launch(0, 0, 1);
     let writer = Block::enter(&d, first, 0, 1, 0);
