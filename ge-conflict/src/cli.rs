@@ -1,0 +1,206 @@
+//! The subcommands of `gsan graph`, from parsed options to what is printed and the exit code.
+
+use crate::ctx::Ctx;
+use crate::io::{self, Loaded};
+use crate::ir::GraphId;
+use crate::passes::{self, Stage};
+use crate::report::{Failure, GraphSize, Report};
+use crate::{dot, explain, text};
+use std::path::{Path, PathBuf};
+
+/// What a subcommand printed and how it ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// For standard output.
+    pub stdout: String,
+    /// For standard error.
+    pub stderr: String,
+    /// The exit code.
+    pub exit: u8,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// In words.
+    #[default]
+    Text,
+    /// As JSON.
+    Json,
+}
+
+/// Options of `gsan graph check`.
+#[derive(Clone, Debug, Default)]
+pub struct CheckOptions {
+    /// The graph's file.
+    pub file: PathBuf,
+    /// Attributes for an `.onnx` file.
+    pub attrs: Option<PathBuf>,
+    /// The stage by name; `None`: all.
+    pub stage: Option<String>,
+    /// The one graph to hand to the stage.
+    pub graph: Option<String>,
+    /// How to print.
+    pub format: OutputFormat,
+    /// Where to write the repaired module.
+    pub write: Option<PathBuf>,
+    /// Where to write a picture.
+    pub dot: Option<PathBuf>,
+    /// An anchor to explain (`NODE.in.N` or `NODE.out.N`) instead of running the stage.
+    pub explain: Option<String>,
+}
+
+/// Options of `gsan graph lint`.
+#[derive(Clone, Debug, Default)]
+pub struct LintOptions {
+    /// The graph's file.
+    pub file: PathBuf,
+    /// Attributes for an `.onnx` file.
+    pub attrs: Option<PathBuf>,
+    /// How to print.
+    pub format: OutputFormat,
+}
+
+/// Checks a graph for conflicts and repairs them.
+pub fn check(o: &CheckOptions) -> Outcome {
+    let stage = match o.stage.as_deref().map(|s| Stage::from_name(s).ok_or(s)) {
+        None => Stage::All,
+        Some(Ok(s)) => s,
+        Some(Err(s)) => {
+            let names: Vec<&str> = Stage::ALL.iter().map(|s| s.name()).collect();
+            return bad(format!("there is no stage {s:?}; the stages are {}", names.join(", ")));
+        }
+    };
+    let loaded = match load(&o.file, o.attrs.as_deref()) {
+        Ok(l) => l,
+        Err(e) => return bad(e),
+    };
+    let mut out = Outcome { stderr: notes(&loaded), ..Outcome::default() };
+    let only = match o.graph.as_deref().map(|name| loaded.module.find_graph(name).ok_or(name)) {
+        None => None,
+        Some(Ok(g)) => Some(g),
+        Some(Err(name)) => {
+            out.stderr += &format!("error: {} has no graph {name:?}\n", o.file.display());
+            out.exit = 2;
+            return out;
+        }
+    };
+    if let Some(anchor) = &o.explain {
+        return explain_anchor(out, &loaded, only, anchor, o.format);
+    }
+    let (report, module) = run(loaded, stage, only);
+    print(&mut out, &report, o.format);
+    let mut writes = Vec::new();
+    if let Some(path) = o.write.as_ref().filter(|_| out.exit != 2) {
+        writes.push((path, io::to_json(&module)));
+    }
+    if let Some(path) = &o.dot {
+        writes.push((path, dot::picture(&module, &report)));
+    }
+    for (path, content) in writes {
+        if let Err(e) = std::fs::write(path, content) {
+            out.stderr += &format!("error: {}: can't be written: {e}\n", path.display());
+            out.exit = 2;
+        }
+    }
+    out
+}
+
+/// Looks for unordered reads and writes.
+pub fn lint(o: &LintOptions) -> Outcome {
+    let loaded = match load(&o.file, o.attrs.as_deref()) {
+        Ok(l) => l,
+        Err(e) => return bad(e),
+    };
+    let mut out = Outcome { stderr: notes(&loaded), ..Outcome::default() };
+    let (report, _) = run(loaded, Stage::Lint, None);
+    print(&mut out, &report, o.format);
+    out
+}
+
+/// Runs a stage on what was loaded; graphs with defects are not worked on.
+pub fn run(loaded: Loaded, stage: Stage, only: Option<GraphId>) -> (Report, crate::ir::Module) {
+    let Loaded { mut module, defects, .. } = loaded;
+    // A parent index that is negative is the read-write check's own affair: it finds the graph wrong, not the file.
+    let tolerated = |d: &crate::ir::Defect| stage == Stage::Rw && d.code == crate::ir::DefectCode::BadParentIndex;
+    let defects: Vec<_> = defects.into_iter().filter(|d| !tolerated(d)).collect();
+    let mut report = if defects.is_empty() {
+        let mut ctx = Ctx::new(&mut module, only);
+        passes::run(&mut ctx, stage);
+        ctx.report
+    } else {
+        let mut report = Report::default();
+        report.errors.extend(defects.into_iter().map(|d| Failure {
+            code: d.code.as_str(),
+            pass: None,
+            graph: Some(d.graph),
+            node: d.node,
+            why: d.why,
+        }));
+        report
+    };
+    report.graphs = module.graphs.iter().map(|g| GraphSize { name: g.name.clone(), nodes: g.len() }).collect();
+    (report, module)
+}
+
+fn load(file: &Path, attrs: Option<&Path>) -> Result<Loaded, String> {
+    let content = std::fs::read(file).map_err(|e| format!("{}: can't be read: {e}", file.display()))?;
+    let side = match attrs {
+        None => None,
+        Some(p) => Some((p, std::fs::read(p).map_err(|e| format!("{}: can't be read: {e}", p.display()))?)),
+    };
+    let side_name = side.as_ref().map(|(p, _)| p.display().to_string());
+    let side = side.as_ref().zip(side_name.as_deref()).map(|((_, c), n)| (n, c.as_slice()));
+    io::read(&file.display().to_string(), &content, side).map_err(|e| e.to_string())
+}
+
+fn notes(loaded: &Loaded) -> String {
+    const SHOWN: usize = 20;
+    let mut s: String = loaded.notes.iter().take(SHOWN).map(|n| format!("note: {n}\n")).collect();
+    if loaded.notes.len() > SHOWN {
+        s += &format!("note: … and {} more of the kind\n", loaded.notes.len() - SHOWN);
+    }
+    s
+}
+
+fn bad(why: String) -> Outcome {
+    Outcome { stdout: String::new(), stderr: format!("error: {why}\n"), exit: 2 }
+}
+
+fn print(out: &mut Outcome, report: &Report, format: OutputFormat) {
+    out.exit = report.exit_code();
+    out.stdout += &match format {
+        OutputFormat::Text => text::report(report),
+        OutputFormat::Json => to_json(report),
+    };
+}
+
+/// A result as JSON text.
+pub fn to_json(value: &impl serde::Serialize) -> String {
+    match serde_json::to_string_pretty(value) {
+        Ok(s) => s + "\n",
+        Err(e) => format!("{{ \"errors\": [ {{ \"code\": \"INTERNAL_ERROR\", \"why\": {:?} }} ] }}\n", e.to_string()),
+    }
+}
+
+fn explain_anchor(
+    mut out: Outcome,
+    loaded: &Loaded,
+    only: Option<GraphId>,
+    anchor: &str,
+    format: OutputFormat,
+) -> Outcome {
+    match explain::anchor(&loaded.module, only, anchor) {
+        Ok(e) => {
+            out.stdout = match format {
+                OutputFormat::Text => e.to_string(),
+                OutputFormat::Json => to_json(&e),
+            };
+        }
+        Err(why) => {
+            out.stderr += &format!("error: {why}\n");
+            out.exit = 2;
+        }
+    }
+    out
+}

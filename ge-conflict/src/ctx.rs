@@ -1,0 +1,332 @@
+//! What a pass works with: the module, and the record of what it does to it.
+
+use crate::ir::{
+    Attr, ControlMove, Cycle, GraphId, InRef, Module, Node, NodeId, OutRef, Template, names,
+};
+use crate::report::{
+    After, Before, Control, Failure, Inserted, Mark, OneOrMany, Reason, Relinked, Removed, Report,
+    Warning,
+};
+
+/// Why a pass gave up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PassError {
+    /// The input makes no sense to the pass.
+    #[error("{0}")]
+    ParamInvalid(String),
+    /// The graph lacks something that earlier stages should have put there.
+    #[error("{0}")]
+    Internal(String),
+    /// The pass can't do its work on this graph.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl PassError {
+    /// The code in results.
+    pub fn code(&self) -> &'static str {
+        match self {
+            PassError::ParamInvalid(_) => "PARAM_INVALID",
+            PassError::Internal(_) => "INTERNAL_ERROR",
+            PassError::Failed(_) => "FAILED",
+        }
+    }
+}
+
+impl From<Cycle> for PassError {
+    fn from(c: Cycle) -> PassError {
+        let nodes = c.nodes.join(" -> ");
+        PassError::Failed(format!(
+            "graph {}: the nodes {nodes} wait for each other; break the cycle",
+            c.graph
+        ))
+    }
+}
+
+/// The module under work, the pass at work, the record.
+pub struct Ctx<'m> {
+    /// The module.
+    pub module: &'m mut Module,
+    /// The record.
+    pub report: Report,
+    /// The graph that was asked for; `None`: all.
+    pub only: Option<GraphId>,
+    /// The pass at work.
+    pub pass: &'static str,
+}
+
+/// Attributes of copies that must stay where they are.
+pub(crate) const KEEP: &[(&str, Attr)] = &[
+    (names::CANNOT_BE_DELETED, Attr::Bool(true)),
+    (names::NO_NEED_FOLDING, Attr::Bool(false)),
+];
+
+impl<'m> Ctx<'m> {
+    /// A fresh record for this module.
+    pub fn new(module: &'m mut Module, only: Option<GraphId>) -> Ctx<'m> {
+        Ctx {
+            module,
+            report: Report::default(),
+            only,
+            pass: "",
+        }
+    }
+
+    /// The graphs that a per-graph pass visits.
+    pub fn targets(&self) -> Vec<GraphId> {
+        match self.only {
+            Some(g) => vec![g],
+            None => self.module.graph_ids().collect(),
+        }
+    }
+
+    /// The graph that a whole-graph pass starts at.
+    pub fn top(&self) -> Result<GraphId, PassError> {
+        self.only.or(self.module.root()).ok_or_else(|| {
+            PassError::ParamInvalid("the graph is null: give at least one graph".into())
+        })
+    }
+
+    /// A name for messages.
+    pub fn name(&self, g: GraphId, n: NodeId) -> String {
+        self.module.graph(g).node(n).name.clone()
+    }
+
+    /// A graph's name for messages.
+    pub fn graph_name(&self, g: GraphId) -> String {
+        self.module.graph(g).name.clone()
+    }
+
+    fn note_moves(&mut self, g: GraphId, moves: &[ControlMove], why: &str) {
+        for m in moves {
+            let names = |c: &Ctx<'_>, (a, b): (NodeId, NodeId)| [c.name(g, a), c.name(g, b)];
+            let [from, to] = names(self, m.new);
+            let moved_from = Some(names(self, m.old));
+            let entry = Control {
+                pass: self.pass,
+                graph: self.graph_name(g),
+                from,
+                to,
+                moved_from,
+                why: why.to_owned(),
+            };
+            self.report.control.push(entry);
+        }
+    }
+
+    /// Puts a copy before inputs of one node.
+    pub fn insert_before(
+        &mut self,
+        g: GraphId,
+        inputs: &[InRef],
+        template: &Template<'_>,
+        reason: &Reason,
+    ) -> Option<NodeId> {
+        let (id, moves) = self.module.graph_mut(g).insert_before(inputs, template)?;
+        let before = inputs
+            .iter()
+            .map(|i| Before {
+                node: self.name(g, i.node),
+                input: i.index,
+            })
+            .collect();
+        self.note_inserted(g, id, OneOrMany::from_list(before), None, reason);
+        self.note_moves(
+            g,
+            &moves,
+            "what had to run before the consumer has to run before the copy of its input",
+        );
+        Some(id)
+    }
+
+    /// Puts a copy after outputs, in front of all their consumers.
+    pub fn insert_after(
+        &mut self,
+        g: GraphId,
+        outputs: &[OutRef],
+        template: &Template<'_>,
+        reason: &Reason,
+    ) -> Option<NodeId> {
+        let (id, moves) = self.module.graph_mut(g).insert_after(outputs, template)?;
+        let graph = self.module.graph(g);
+        let after: Vec<After> = graph
+            .node(id)
+            .inputs
+            .iter()
+            .filter_map(|i| i.from)
+            .map(|o| After {
+                node: graph.node(o.node).name.clone(),
+                output: o.index,
+            })
+            .collect();
+        self.note_inserted(g, id, None, OneOrMany::from_list(after), reason);
+        self.note_moves(
+            g,
+            &moves,
+            "what had to run after the producer has to run after the copy of its output",
+        );
+        Some(id)
+    }
+
+    /// Records a node that is already in the graph as inserted.
+    pub fn note_inserted(
+        &mut self,
+        g: GraphId,
+        id: NodeId,
+        before: Option<OneOrMany<Before>>,
+        after: Option<OneOrMany<After>>,
+        reason: &Reason,
+    ) {
+        let node = self.module.graph(g).node(id);
+        let entry = Inserted {
+            pass: self.pass,
+            graph: self.module.graph(g).name.clone(),
+            name: node.name.clone(),
+            ty: node.ty.clone(),
+            before,
+            after,
+            why: reason.why.clone(),
+            conflict: reason.into(),
+        };
+        self.report.inserted.push(entry);
+    }
+
+    /// Adds a node that stands in no data edge.
+    pub fn add_node(&mut self, g: GraphId, node: Node, reason: &Reason) -> NodeId {
+        let id = self.module.graph_mut(g).add(node);
+        self.note_inserted(g, id, None, None, reason);
+        id
+    }
+
+    /// Adds a control edge.
+    pub fn add_control(&mut self, g: GraphId, from: NodeId, to: NodeId, why: &str) {
+        if self.module.graph_mut(g).add_control(from, to) {
+            let (from, to) = (self.name(g, from), self.name(g, to));
+            let graph = self.graph_name(g);
+            self.report.control.push(Control {
+                pass: self.pass,
+                graph,
+                from,
+                to,
+                moved_from: None,
+                why: why.to_owned(),
+            });
+        }
+    }
+
+    /// Takes a node out.
+    pub fn remove(&mut self, g: GraphId, id: NodeId, reason: &Reason) {
+        let node = self.module.graph(g).node(id);
+        let (name, ty) = (node.name.clone(), node.ty.clone());
+        let graph = self.graph_name(g);
+        let entry = Removed {
+            pass: self.pass,
+            graph,
+            name,
+            ty,
+            why: reason.why.clone(),
+            conflict: reason.into(),
+        };
+        self.report.removed.push(entry);
+        self.module.graph_mut(g).remove(id);
+    }
+
+    /// Gives an input another producer.
+    pub fn relink(&mut self, g: GraphId, to: InRef, from: OutRef, reason: &Reason) {
+        let graph = self.module.graph(g);
+        let text = |o: OutRef| format!("{}:{}", graph.node(o.node).name, o.index);
+        let entry = Relinked {
+            pass: self.pass,
+            graph: graph.name.clone(),
+            node: graph.node(to.node).name.clone(),
+            input: to.index,
+            old: graph.producer(to).map(text).unwrap_or_default(),
+            new: text(from),
+            why: reason.why.clone(),
+            conflict: reason.into(),
+        };
+        self.report.relinked.push(entry);
+        self.module.graph_mut(g).reconnect(from, to);
+    }
+
+    /// Sets a node's attribute.
+    pub fn mark(&mut self, g: GraphId, id: NodeId, attr: &str, value: Attr, why: &str) {
+        let json = crate::io::attr_json(&value);
+        if self
+            .module
+            .graph_mut(g)
+            .get_mut(id)
+            .is_some_and(|n| n.attrs.set(attr, value))
+        {
+            self.note_mark(g, id, None, attr, json, why);
+        }
+    }
+
+    /// Sets an output's attribute.
+    pub fn mark_output(&mut self, g: GraphId, out: OutRef, attr: &str, value: Attr, why: &str) {
+        let json = crate::io::attr_json(&value);
+        let output = self
+            .module
+            .graph_mut(g)
+            .get_mut(out.node)
+            .and_then(|n| n.outputs.get_mut(out.index as usize));
+        if output.is_some_and(|o| o.desc.attrs.set(attr, value)) {
+            self.note_mark(g, out.node, Some(out.index), attr, json, why);
+        }
+    }
+
+    /// Records a mark that is already set.
+    pub fn note_mark(
+        &mut self,
+        g: GraphId,
+        id: NodeId,
+        output: Option<u32>,
+        attr: &str,
+        value: serde_json::Value,
+        why: &str,
+    ) {
+        let (graph, node) = (self.graph_name(g), self.name(g, id));
+        let mark = Mark {
+            pass: self.pass,
+            graph,
+            node,
+            output,
+            attr: attr.to_owned(),
+            value,
+            why: why.to_owned(),
+        };
+        self.report.marks.push(mark);
+    }
+
+    /// Records a warning.
+    pub fn warn(&mut self, code: &'static str, g: GraphId, nodes: Vec<String>, reason: &Reason) {
+        let warning = Warning {
+            code,
+            pass: self.pass,
+            graph: self.graph_name(g),
+            nodes,
+            why: reason.why.clone(),
+            kind: reason.kind.name(),
+            hazard: reason.kind.hazard(),
+            conflict: reason.into(),
+        };
+        self.report.warnings.push(warning);
+    }
+
+    /// Records an error.
+    pub fn fail(&mut self, error: &PassError) {
+        let pass = if self.pass.is_empty() {
+            None
+        } else {
+            Some(self.pass)
+        };
+        self.report.errors.push(Failure {
+            code: error.code(),
+            pass,
+            graph: None,
+            node: None,
+            why: error.to_string(),
+        });
+    }
+}

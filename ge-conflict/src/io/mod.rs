@@ -1,0 +1,77 @@
+//! Files to modules and back. Readers never panic, whatever they are given.
+
+pub mod dump;
+pub mod json;
+mod json_write;
+pub mod onnx;
+pub mod prototext;
+
+pub(crate) use json_write::attr as attr_json;
+pub use json_write::to_json;
+
+use crate::ir::{Defect, Module};
+
+/// A file that can't be read: where, and what was expected there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {what}")]
+#[non_exhaustive]
+pub struct ReadError {
+    /// The file's name.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1 (of a binary file: the byte's offset plus 1).
+    pub column: usize,
+    /// What was expected, and what was found.
+    pub what: String,
+}
+
+/// What a file held.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// The graphs.
+    pub module: Module,
+    /// Defects of the graphs: the module is fit for no pass when there are any.
+    pub defects: Vec<Defect>,
+    /// What was not understood but kept.
+    pub notes: Vec<String>,
+}
+
+/// A file's format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// This project's own.
+    Json,
+    /// GE's text dump.
+    Dump,
+    /// ONNX.
+    Onnx,
+}
+
+impl Format {
+    /// By name first, else by what the content looks like.
+    pub fn guess(file: &str, content: &[u8]) -> Format {
+        let lower = file.to_ascii_lowercase();
+        if lower.ends_with(".json") {
+            return Format::Json;
+        }
+        if lower.ends_with(".onnx") {
+            return Format::Onnx;
+        }
+        match content.iter().find(|b| !b.is_ascii_whitespace()) {
+            Some(b'{') => Format::Json,
+            Some(b) if b.is_ascii_alphabetic() || *b == b'#' => Format::Dump,
+            _ if lower.ends_with(".txt") => Format::Dump,
+            _ => Format::Onnx,
+        }
+    }
+}
+
+/// Reads a file's content. `side` is the attributes' file that may come with an `.onnx`: its name and content.
+pub fn read(file: &str, content: &[u8], side: Option<(&str, &[u8])>) -> Result<Loaded, ReadError> {
+    match Format::guess(file, content) {
+        Format::Json => json::read(file, content),
+        Format::Dump => dump::read(file, content),
+        Format::Onnx => onnx::read(file, content, side),
+    }
+}

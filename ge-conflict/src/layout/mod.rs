@@ -1,0 +1,141 @@
+//! Layout conflicts: anchors that share memory must be able to want the same memory.
+//!
+//! For each static graph that stands on its own: control flow first ([`control`]), then all anchors that share memory are
+//! gathered ([`symbols`]), marked with what they demand ([`attrs`]), compared pair by pair ([`detect`], with the pairs' table
+//! in [`table`]), and those in the way get a copy each, in the order of their names.
+
+pub mod attrs;
+mod continuous;
+pub mod control;
+pub mod detect;
+mod pair;
+pub mod symbols;
+pub mod table;
+
+use crate::ctx::{Ctx, KEEP, PassError};
+use crate::ir::{GraphId, Module, Template};
+use crate::report::{ConflictKind, Reason};
+use attrs::Mode;
+use detect::{Detector, Finding};
+use symbols::{Space, Symbols};
+
+/// The pass's name in results.
+pub const PASS: &str = "layout";
+
+/// Runs the pass on the graph asked for.
+pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
+    ctx.pass = PASS;
+    let top = ctx.top()?;
+    let tops = static_tops(ctx.module, top);
+    if tops.is_empty() {
+        return Ok(());
+    }
+    ctx.module.sort(top)?;
+    for g in &tops {
+        let plans = {
+            let space = Space::new(ctx.module, *g);
+            let symbols = Symbols::new(ctx.module, &space);
+            control::plan(ctx.module, &space, &symbols)?
+        };
+        control::apply(ctx, plans);
+    }
+    ctx.module.sort(top)?;
+    for g in tops {
+        solve(ctx, g)?;
+    }
+    ctx.module.sort(top)?;
+    Ok(())
+}
+
+/// The graphs whose memory is planned as a whole: the one asked for if it is static, else the static ones inside it that
+/// are in no other static one.
+pub fn static_tops(module: &Module, top: GraphId) -> Vec<GraphId> {
+    if !module.graph(top).is_dynamic() {
+        return vec![top];
+    }
+    let is_top = |g: &GraphId| {
+        !module.graph(*g).is_dynamic()
+            && module
+                .parent_node(*g)
+                .is_none_or(|(p, _)| module.graph(p.graph).is_dynamic())
+    };
+    module.family(top).into_iter().filter(is_top).collect()
+}
+
+/// What a graph's anchors are in conflict about, as it is.
+pub fn find(module: &Module, g: GraphId) -> Result<(Space, Vec<Finding>), PassError> {
+    let space = Space::new(module, g);
+    let symbols = Symbols::new(module, &space);
+    let mode = Mode::new(module, g);
+    let sets = attrs::mark(module, &space, &symbols, mode);
+    let (findings, _) = Detector::new(module, &space, &symbols, &sets, mode).run()?;
+    Ok((space, findings))
+}
+
+fn solve(ctx: &mut Ctx<'_>, g: GraphId) -> Result<(), PassError> {
+    let (space, findings) = find(ctx.module, g)?;
+    let mut ordered: Vec<(String, Finding)> = findings
+        .into_iter()
+        .map(|f| (space.key(ctx.module, f.anchor), f))
+        .collect();
+    ordered.sort_by(|a, b| (&a.0, a.1.anchor).cmp(&(&b.0, b.1.anchor)));
+    for (_, f) in ordered {
+        let at = space.at(f.anchor);
+        let name = ctx.name(at.graph, at.node);
+        if at.input {
+            if !control::spares_input(ctx.module, at.graph, at.in_ref()) {
+                let reason = explain(ctx.module, &space, &f);
+                let name = format!("{name}_input_{}_Identity", at.index);
+                let template = Template {
+                    name: &name,
+                    ty: "Identity",
+                    attrs: KEEP,
+                };
+                ctx.insert_before(at.graph, &[at.in_ref()], &template, &reason);
+            }
+        } else if !control::spares_output(ctx.module, at.graph, at.out_ref()) {
+            let reason = explain(ctx.module, &space, &f);
+            let name = format!("{name}_output_{}_Identity", at.index);
+            let template = Template {
+                name: &name,
+                ty: "Identity",
+                attrs: KEEP,
+            };
+            ctx.insert_after(at.graph, &[at.out_ref()], &template, &reason);
+        }
+    }
+    Ok(())
+}
+
+fn explain(module: &Module, space: &Space, f: &Finding) -> Reason {
+    let name = |a| {
+        let at = space.at(a);
+        if at.input {
+            module.in_name(at.graph, at.in_ref())
+        } else {
+            module.out_name(at.graph, at.out_ref())
+        }
+    };
+    let (a, b) = (name(f.between.0), name(f.between.1));
+    let here = name(f.anchor);
+    let place = if space.at(f.anchor).input {
+        "before"
+    } else {
+        "after"
+    };
+    let rule = match f.checker {
+        Some(c) => c.name().to_owned(),
+        None => format!("{} and {} never go together", f.attrs.0, f.attrs.1),
+    };
+    let why = format!(
+        "{a} and {b} would share memory, but {a} is {} and {b} is {}: a copy {place} {here} parts them",
+        f.attrs.0.words(),
+        f.attrs.1.words()
+    );
+    Reason {
+        kind: ConflictKind::Layout,
+        rule,
+        between: (a, b),
+        why,
+    }
+}

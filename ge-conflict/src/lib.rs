@@ -1,0 +1,17 @@
+//! Memory conflicts of operator graphs.
+#![forbid(unsafe_code)]
+pub mod cli;
+mod ctx;
+pub mod dot;
+pub mod explain;
+pub mod inplace;
+pub mod io;
+pub mod ir;
+pub mod layout;
+pub mod lint;
+pub mod passes;
+pub mod report;
+pub mod rw;
+pub mod text;
+pub use ctx::{Ctx, PassError};
+pub use passes::Stage;

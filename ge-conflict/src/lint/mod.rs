@@ -1,0 +1,196 @@
+//! Lint: writers and readers of one output that no edge puts in order.
+//!
+//! Needs no matrix of all pairs: the writers of an output must form a chain, so it is enough to compare each with the next,
+//! and each reader with the writers before and after it. What is left over after looking for direct edges is answered for
+//! 64 writers at a time by one sweep over the part of the order that lies between them ([`reach`]).
+
+mod reach;
+
+use crate::ctx::{Ctx, PassError};
+use crate::ir::{GraphId, InRef, Kind, Module, NodeId, OutRef, names};
+use crate::report::{ConflictKind, Reason};
+use reach::Order;
+use rustc_hash::FxHashSet;
+
+/// The pass's name in results.
+pub const PASS: &str = "lint";
+/// The warning's code.
+pub const CODE: &str = "W18888";
+
+/// Two operators on one memory that may run in either order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unordered {
+    /// The graph.
+    pub graph: GraphId,
+    /// The output.
+    pub out: OutRef,
+    /// The writer.
+    pub writer: InRef,
+    /// The other: a reader, or a second writer.
+    pub other: InRef,
+    /// Whether the other writes too.
+    pub both_write: bool,
+}
+
+/// Warns of the first unordered pair; with one, the module does not pass.
+pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
+    ctx.pass = PASS;
+    let top = ctx.top()?;
+    if ctx.module.graph(top).parent.is_some() {
+        return Err(PassError::Failed(format!(
+            "graph {} is a subgraph; lint looks at a root graph and everything inside it",
+            ctx.graph_name(top)
+        )));
+    }
+    for g in ctx.module.family(top) {
+        ctx.module.graph(g).topological()?;
+    }
+    if let Some(u) = find(ctx.module, top, true).into_iter().next() {
+        let (graph, m) = (ctx.module.graph(u.graph), &*ctx.module);
+        let (source, writer, other) = (m.out_name(u.graph, u.out), &graph.node(u.writer.node).name, &graph.node(u.other.node).name);
+        let verb = if u.both_write { "writes it too" } else { "reads it" };
+        let result = if u.both_write { "which value stays" } else { "which value it sees" };
+        let why = format!(
+            "{writer} writes {source} in place, and {other} {verb}; no data or control edge makes one run before the other, so \
+             {result} is left to chance: add a control edge between {writer} and {other}"
+        );
+        let reason = Reason {
+            kind: ConflictKind::ReadWrite,
+            rule: "a write and another use of one memory need an order".into(),
+            between: (m.in_name(u.graph, u.writer), m.in_name(u.graph, u.other)),
+            why,
+        };
+        let nodes = vec![writer.clone(), other.clone()];
+        ctx.warn(CODE, u.graph, nodes, &reason);
+    }
+    Ok(())
+}
+
+/// The unordered pairs of a graph and everything inside it, the root's first; at most one if `first` is set.
+pub fn find(module: &Module, top: GraphId, first: bool) -> Vec<Unordered> {
+    let family = module.family(top);
+    let writes = writing_inputs(module, &family);
+    let mut found = Vec::new();
+    for g in family {
+        graph(module, g, &writes, first, &mut found);
+        if first && !found.is_empty() {
+            found.truncate(1);
+            break;
+        }
+    }
+    found
+}
+
+type Inputs = FxHashSet<(GraphId, InRef)>;
+
+fn is_ignored(module: &Module, g: GraphId, at: InRef) -> bool {
+    let n = module.graph(g).node(at.node);
+    n.kind == Kind::Cmo || n.attrs.str(names::ORIGINAL_TYPE) == Some("Cmo")
+}
+
+/// Inputs that are written: by name, and those of nodes whose subgraph hands them straight to a writer.
+fn writing_inputs(module: &Module, family: &[GraphId]) -> Inputs {
+    let mut writes = Inputs::default();
+    for g in family.iter().rev() {
+        let graph = module.graph(*g);
+        let parent = graph.parent;
+        for (id, n) in graph.iter() {
+            for (i, x) in n.inputs.iter().enumerate() {
+                let at = InRef { node: id, index: i as u32 };
+                if n.ref_output_of(i).is_some() && !is_ignored(module, *g, at) {
+                    writes.insert((*g, at));
+                }
+                if !writes.contains(&(*g, at)) {
+                    continue;
+                }
+                let (Some(p), Some(from)) = (parent, x.from) else { continue };
+                let source = graph.node(from.node);
+                if source.kind.is_data()
+                    && let Some(index) = source.parent_index().and_then(|i| u32::try_from(i).ok())
+                {
+                    writes.insert((p.graph, InRef { node: p.node, index }));
+                }
+            }
+        }
+    }
+    writes
+}
+
+/// A question: does the first run before the second?
+struct Query {
+    pair: Unordered,
+    from: NodeId,
+    to: NodeId,
+}
+
+fn graph(module: &Module, g: GraphId, writes: &Inputs, first: bool, found: &mut Vec<Unordered>) {
+    let graph = module.graph(g);
+    let mut order: Option<Order> = None;
+    let mut queries: Vec<Query> = Vec::new();
+    for (id, n) in graph.iter() {
+        for index in 0..n.outputs.len() as u32 {
+            let out = OutRef { node: id, index };
+            let consumers = graph.consumers(out);
+            if consumers.len() < 2 || !consumers.iter().any(|c| writes.contains(&(g, *c))) {
+                continue;
+            }
+            let order = match &mut order {
+                Some(o) => o,
+                none => match Order::new(graph) {
+                    Some(o) => none.insert(o),
+                    None => return,
+                },
+            };
+            questions(module, g, out, writes, order, &mut queries);
+        }
+    }
+    let Some(order) = order else { return };
+    let pairs: Vec<(NodeId, NodeId)> = queries.iter().map(|q| (q.from, q.to)).collect();
+    let reached = order.all(graph, &pairs);
+    for (q, ok) in queries.into_iter().zip(reached) {
+        if !ok {
+            found.push(q.pair);
+            if first {
+                return;
+            }
+        }
+    }
+}
+
+fn questions(module: &Module, g: GraphId, out: OutRef, writes: &Inputs, order: &Order, queries: &mut Vec<Query>) {
+    let graph = module.graph(g);
+    let mut writers: Vec<(u32, InRef)> = Vec::new();
+    let mut readers: Vec<(u32, InRef)> = Vec::new();
+    for c in graph.consumers(out) {
+        let list = if writes.contains(&(g, *c)) {
+            &mut writers
+        } else if is_ignored(module, g, *c) {
+            continue;
+        } else {
+            &mut readers
+        };
+        list.push((order.rank(c.node), *c));
+    }
+    writers.sort();
+    writers.dedup_by_key(|w| w.0);
+    let mut ask = |from: InRef, to: InRef, writer: InRef, other: InRef, both_write: bool| {
+        let pair = Unordered { graph: g, out, writer, other, both_write };
+        queries.push(Query { pair, from: from.node, to: to.node });
+    };
+    for w in writers.windows(2) {
+        ask(w[0].1, w[1].1, w[0].1, w[1].1, true);
+    }
+    for (rank, r) in readers {
+        // The nearest writers decide: the others are in order with those.
+        let after = writers.partition_point(|w| w.0 < rank);
+        if writers.get(after).is_some_and(|w| w.0 == rank) {
+            continue;
+        }
+        if let Some(w) = after.checked_sub(1).and_then(|i| writers.get(i)) {
+            ask(w.1, r, w.1, r, false);
+        }
+        if let Some(w) = writers.get(after) {
+            ask(r, w.1, w.1, r, false);
+        }
+    }
+}

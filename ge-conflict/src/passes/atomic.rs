@@ -1,0 +1,161 @@
+//! Atomic operators add to their outputs: somebody has to clear those first.
+
+use crate::ctx::{Ctx, PassError};
+use crate::ir::{Attr, Graph, GraphId, Kind, Node, NodeId, names};
+use crate::report::{ConflictKind, Reason};
+use rustc_hash::FxHashSet;
+
+/// The pass's name in results.
+pub const PASS: &str = "atomic";
+
+/// Runs the pass on every graph of known shape.
+pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
+    ctx.pass = PASS;
+    ctx.top()?;
+    for g in ctx.targets() {
+        if !ctx.module.graph(g).is_unknown() {
+            graph(ctx, g);
+        }
+    }
+    Ok(())
+}
+
+fn graph(ctx: &mut Ctx<'_>, g: GraphId) {
+    let graph = ctx.module.graph(g);
+    let atomic: Vec<NodeId> = graph
+        .iter()
+        .filter(|(_, n)| is_atomic(graph, n) && !n.attrs.flag(names::GENTASK_ATOMIC))
+        // Who has its clearing operator already needs no second one.
+        .filter(|(_, n)| !n.control_in.iter().any(|c| graph.node(*c).kind.is_clean()))
+        .map(|(id, _)| id)
+        .collect();
+    if ctx.module.options.atomic_clean_policy == 1 {
+        for id in atomic {
+            let why = "by the clean policy each operator's own task clears its memory";
+            ctx.mark(g, id, names::GENTASK_ATOMIC, Attr::Bool(true), why);
+        }
+        return;
+    }
+    let (alone, rest): (Vec<NodeId>, Vec<NodeId>) = atomic.iter().copied().partition(|id| cleans_itself(graph, *id));
+    let looped = graph.first_of(Kind::LoopCond).is_some();
+    let wanted: Vec<NodeId> = rest.into_iter().filter(|id| !feeds_collectives_only(graph, *id, looped)).collect();
+    let to_output = |id: &NodeId| {
+        let n = graph.node(*id);
+        !n.is_hccl() && n.outputs.iter().flat_map(|o| &o.to).any(|c| graph.node(c.node).kind == Kind::NetOutput)
+    };
+    let (own, shared): (Vec<NodeId>, Vec<NodeId>) = wanted.into_iter().partition(|id| looped || to_output(id));
+    for id in alone {
+        let why = "its output is a variable or goes to an operator without a task: its own task clears it";
+        ctx.mark(g, id, names::GENTASK_ATOMIC, Attr::Bool(true), why);
+    }
+    for id in own {
+        let name = ctx.name(g, id);
+        let why = if looped {
+            format!("{name} adds to its output in every round of a loop: it is cleared on its own, before each round")
+        } else {
+            format!("{name} adds to an output of the graph, whose address the user may change: it is cleared on its own")
+        };
+        clean(ctx, g, &[id], &format!("{name}_MemSet"), why);
+    }
+    if !shared.is_empty() {
+        let names: Vec<String> = shared.iter().take(4).map(|id| ctx.name(g, *id)).collect();
+        let why = format!("{} atomic operators ({}) add to memory that still holds the last run's sums: it is cleared first",
+                          shared.len(), names.join(", "));
+        clean(ctx, g, &shared, "MemSet", why);
+    }
+}
+
+fn is_atomic(graph: &Graph, n: &Node) -> bool {
+    if n.kind.is_clean() {
+        return false;
+    }
+    let from_data = || n.inputs.iter().filter_map(|i| i.from).any(|f| graph.node(f.node).kind.is_data());
+    let lib = n.is_hccl()
+        && match n.attrs.get(names::IS_ATOMIC) {
+            Some(a) => a.is_true(),
+            // The library says so of those that reduce.
+            None => ["AllReduce", "ReduceScatter", "Reduce"].iter().any(|s| n.ty.ends_with(s)),
+        };
+    if lib && !from_data() {
+        return true;
+    }
+    let listed = |name: &str| match n.attrs.get(name) {
+        Some(Attr::List(l)) => !l.is_empty(),
+        Some(Attr::Other(v)) => v.as_object().is_some_and(|o| !o.is_empty()),
+        Some(_) => true,
+        None => false,
+    };
+    [names::ATOMIC_IN, names::ATOMIC_OUT, names::ATOMIC_WORKSPACE, names::ATOMIC_WORKSPACE2].iter().any(|a| listed(a))
+}
+
+fn cleans_itself(graph: &Graph, id: NodeId) -> bool {
+    let n = graph.node(id);
+    let refers = n.outputs.iter().any(|o| o.desc.attrs.has(names::REF_VAR));
+    refers || n.outputs.iter().flat_map(|o| &o.to).any(|c| graph.node(c.node).attrs.flag(names::NO_TASK))
+}
+
+/// What goes only into collectives that are atomic themselves is cleared with them.
+fn feeds_collectives_only(graph: &Graph, id: NodeId, looped: bool) -> bool {
+    let n = graph.node(id);
+    if n.is_hccl() {
+        return false;
+    }
+    let atomic_outs = n.attrs.ints(names::ATOMIC_OUT);
+    let outs: Vec<usize> = match (looped, atomic_outs) {
+        (true, Some(l)) => l.into_iter().filter_map(|o| usize::try_from(o).ok()).collect(),
+        _ => (0..n.outputs.len()).collect(),
+    };
+    !outs.is_empty()
+        && outs.iter().all(|o| {
+            n.outputs.get(*o).is_some_and(|o| {
+                !o.to.is_empty()
+                    && o.to.iter().all(|c| {
+                        let c = graph.node(c.node);
+                        c.is_hccl() && is_atomic(graph, c)
+                    })
+            })
+        })
+}
+
+fn clean(ctx: &mut Ctx<'_>, g: GraphId, atomic: &[NodeId], name: &str, why: String) {
+    let first = ctx.name(g, atomic[0]);
+    let reason = Reason {
+        kind: ConflictKind::Atomic,
+        rule: "atomic memory is cleared before each run".into(),
+        between: (format!("{first}.out"), format!("{first}.out of the run before")),
+        why,
+    };
+    let mut node = Node::new(name, "MemSet");
+    node.stream = ctx.module.graph(g).node(atomic[0]).stream;
+    let id = ctx.add_node(g, node, &reason);
+    ctx.module.graph_mut(g).move_first(id);
+    let graph = ctx.module.graph(g);
+    let mut targets = Vec::new();
+    let mut seen = FxHashSet::default();
+    let mut add = |n: NodeId, why: &'static str| {
+        if seen.insert(n) {
+            targets.push((n, why));
+        }
+    };
+    for a in atomic {
+        add(*a, "it adds to the cleared memory");
+        let n = graph.node(*a);
+        if n.is_hccl() {
+            for f in n.inputs.iter().filter_map(|i| i.from) {
+                let k = graph.node(f.node).kind;
+                if !(k.is_data() || k.is_const() || k.is_var_like()) {
+                    add(f.node, "it writes what the collective adds to");
+                }
+            }
+        }
+    }
+    for (_, n) in graph.iter().filter(|(_, n)| (n.kind.is_data() || n.kind.is_var_like()) && n.inputs.is_empty()) {
+        let readers = n.outputs.iter().flat_map(|o| &o.to).map(|c| c.node).chain(n.control_out.iter().copied());
+        for r in readers.filter(|r| graph.node(*r).kind != Kind::NetOutput) {
+            add(r, "it is among the first to run: clearing comes before everything");
+        }
+    }
+    for (to, why) in targets {
+        ctx.add_control(g, id, to, why);
+    }
+}

@@ -1,0 +1,190 @@
+//! Collectives write their inputs: those that somebody still reads later get a copy.
+//!
+//! "Later" is decided by the topological ids, which is the order in which one stream runs the operators. A collective of which
+//! some shared input was found harmless is marked, so that the read-write pass does not judge it again by other rules.
+
+use crate::ctx::{Ctx, PassError};
+use crate::ir::{Attr, Graph, GraphId, InRef, Kind, Node, NodeId, OutRef, Output, Input, Template, names};
+use crate::report::{ConflictKind, Reason};
+use rustc_hash::FxHashSet;
+
+/// The pass's name in results.
+pub const PASS: &str = "hccl";
+/// The pass for continuous inputs.
+pub const CONTINUOUS: &str = "hccl-continuous";
+
+/// Runs the pass on every graph.
+pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
+    ctx.pass = PASS;
+    ctx.top()?;
+    for g in ctx.targets() {
+        if ctx.module.graph(g).len() < 2 {
+            continue;
+        }
+        let mut fresh = FxHashSet::default();
+        for id in ctx.module.graph(g).id_list() {
+            if ctx.module.graph(g).node(id).attrs.flag(names::INPUT_MUTABLE) {
+                collective(ctx, g, id, &mut fresh)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn collective(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId, fresh: &mut FxHashSet<NodeId>) -> Result<(), PassError> {
+    for index in 0..ctx.module.graph(g).node(id).inputs.len() as u32 {
+        let at = InRef { node: id, index };
+        let graph = ctx.module.graph(g);
+        let name = graph.node(id).name.clone();
+        let Some(from) = graph.producer(at) else {
+            return Err(PassError::ParamInvalid(format!(
+                "graph {}, node {name}: its input {index} is written but comes from nowhere; connect it",
+                graph.name
+            )));
+        };
+        let source = graph.node(from.node);
+        let (origin, sink) = (ctx.module.out_name(g, from), ctx.module.in_name(g, at));
+        let (rule, other, why) = if matches!(source.kind, Kind::Const | Kind::FileConstant | Kind::Variable) {
+            let why = format!("{name} writes its input {index} for its own use, but {origin} is a {} that must keep its \
+                               value: {name} gets a copy", source.ty);
+            ("a collective writes a constant or variable", origin.clone(), why)
+        } else if graph.consumers(from).len() < 2 {
+            continue;
+        } else if let Some(late) = late_reader(graph, from, at, fresh) {
+            let reader = graph.node(late.node).name.clone();
+            let why = format!(
+                "{name} writes its input {index} ({origin}) for its own use, and {reader} reads the same memory but runs later \
+                 (it comes after {name} in the topological order): {name} gets a copy"
+            );
+            ("a sibling reads after the collective has written", ctx.module.in_name(g, late), why)
+        } else {
+            let why = format!("every other reader of {origin} runs before {name}");
+            ctx.mark(g, id, names::SKIP_RW, Attr::Bool(true), &why);
+            continue;
+        };
+        let kind = ConflictKind::HcclWrite;
+        let reason = Reason { kind, rule: rule.into(), between: (sink, other), why };
+        let copy = format!("{name}_input_{index}_Identity");
+        let attrs = [(names::NO_NEED_FOLDING, Attr::Bool(false))];
+        if let Some(new) = ctx.insert_before(g, &[at], &Template { name: &copy, ty: "Identity", attrs: &attrs }, &reason) {
+            fresh.insert(new);
+            write_back(ctx, g, from, at);
+        }
+    }
+    Ok(())
+}
+
+/// A reader that runs after the collective and needs the value that the collective overwrites.
+fn late_reader(graph: &Graph, from: OutRef, at: InRef, fresh: &FxHashSet<NodeId>) -> Option<InRef> {
+    let own = graph.node(at.node).id;
+    graph.consumers(from).iter().copied().find(|s| {
+        let n = graph.node(s.node);
+        *s != at && !fresh.contains(&s.node) && !reads_shape_only(graph, s.node) && n.id > own
+    })
+}
+
+fn reads_shape_only(graph: &Graph, id: NodeId) -> bool {
+    let shape = |id: NodeId| matches!(graph.node(id).kind, Kind::Shape | Kind::Rank);
+    let n = graph.node(id);
+    shape(id) || (n.kind == Kind::Reshape && n.outputs.iter().flat_map(|o| &o.to).all(|c| shape(c.node)))
+}
+
+/// A broadcast meant to change its variable: with a copy in between, an Assign has to bring the result back.
+pub(super) fn write_back(ctx: &mut Ctx<'_>, g: GraphId, var: OutRef, at: InRef) {
+    let graph = ctx.module.graph(g);
+    let hccl = graph.node(at.node);
+    let source = graph.node(var.node);
+    if hccl.kind != Kind::Broadcast || !source.kind.is_var_like() || hccl.outputs.len() <= at.index as usize {
+        return;
+    }
+    if graph.consumers(var).iter().any(|c| graph.node(c.node).kind == Kind::Assign && c.index == 0) {
+        return;
+    }
+    let result = OutRef { node: at.node, index: at.index };
+    let (origin, value) = (ctx.module.out_name(g, var), ctx.module.out_name(g, result));
+    let readers: Vec<NodeId> = graph.consumers(result).iter().map(|c| c.node).collect();
+    let after = hccl.control_out.clone();
+    let mut assign = Node::new(format!("{}_output_{}_Assign", hccl.name, at.index), "Assign");
+    assign.stream = hccl.stream;
+    assign.attrs.set(names::REFERENCE, Attr::Bool(true));
+    let desc = source.outputs[var.index as usize].desc.clone();
+    let desc = crate::ir::Desc { attrs: Default::default(), reuse_input: None, ..desc };
+    for name in ["ref", "value"] {
+        assign.inputs.push(Input { name: name.into(), desc: desc.clone(), ..Input::default() });
+    }
+    assign.outputs.push(Output { name: "ref".into(), desc, ..Output::default() });
+    let reason = Reason {
+        kind: ConflictKind::HcclWrite,
+        rule: "a broadcast's result goes back to its variable".into(),
+        between: (value.clone(), origin.clone()),
+        why: format!("the broadcast now works on a copy of {origin}: an Assign brings its result {value} back"),
+    };
+    let id = ctx.add_node(g, assign, &reason);
+    let graph = ctx.module.graph_mut(g);
+    graph.connect(var, InRef { node: id, index: 0 });
+    graph.connect(result, InRef { node: id, index: 1 });
+    graph.move_after(id, at.node);
+    for to in readers.into_iter().chain(after) {
+        ctx.add_control(g, id, to, "what uses the broadcast's result runs after the variable has it");
+    }
+}
+
+/// Runs the pass for continuous inputs on every graph.
+pub fn run_continuous(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
+    ctx.pass = CONTINUOUS;
+    ctx.top()?;
+    for g in ctx.targets() {
+        for id in ctx.module.graph(g).id_list() {
+            continuous(ctx, g, id)?;
+        }
+    }
+    Ok(())
+}
+
+fn continuous(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError> {
+    let node = ctx.module.graph(g).node(id);
+    let needs_run = node.attrs.flag(names::CI);
+    for index in 0..node.inputs.len() as u32 {
+        let graph = ctx.module.graph(g);
+        let node = graph.node(id);
+        let p2p = node.input_mem(index as usize) == crate::ir::MemType::P2P;
+        if !needs_run && !p2p {
+            continue;
+        }
+        let at = InRef { node: id, index };
+        let name = &node.name;
+        let Some(from) = graph.producer(at) else {
+            return Err(PassError::Internal(format!(
+                "graph {}, node {name}: its input {index} needs special memory but comes from nowhere; connect it",
+                graph.name
+            )));
+        };
+        let source = graph.node(from.node);
+        let (origin, sink) = (ctx.module.out_name(g, from), ctx.module.in_name(g, at));
+        let fixed = source.kind.is_const() || source.kind.is_data() || source.kind.is_var_like();
+        let users = || graph.consumers(from).iter().filter(|c| graph.node(c.node).attrs.flag(names::CI)).count();
+        let (rule, why) = if fixed && needs_run {
+            ("a run of inputs can't take in fixed memory",
+             format!("the inputs of {name} must lie one after the other, but {origin} is a {} with a place of its own: it is \
+                      copied into the run", source.ty))
+        } else if fixed {
+            ("peer memory can't be fixed memory",
+             format!("input {index} of {name} must lie in memory that other devices reach, but {origin} is a {} with a place of \
+                      its own: it is copied there", source.ty))
+        } else if needs_run && users() > 1 {
+            ("one output in several runs of inputs",
+             format!("{origin} is part of several runs of inputs that must each lie one after the other: {name} gets a copy"))
+        } else {
+            continue;
+        };
+        let reason =
+            Reason { kind: ConflictKind::Layout, rule: rule.into(), between: (sink, origin), why };
+        let copy = format!("{name}_input_{index}_Identity");
+        let attrs = [(names::CANNOT_BE_DELETED, Attr::Bool(true))];
+        let template = Template { name: &copy, ty: "Identity", attrs: &attrs };
+        if ctx.insert_before(g, &[at], &template, &reason).is_some() {
+            write_back(ctx, g, from, at);
+        }
+    }
+    Ok(())
+}

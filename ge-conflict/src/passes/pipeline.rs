@@ -1,0 +1,132 @@
+//! The passes in the order in which they run.
+
+use super::{addr, atomic, hccl, small, subgraph};
+use crate::ctx::{Ctx, PassError};
+use crate::{inplace, layout, lint, rw};
+
+/// A pass, or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Stage {
+    Hccl,
+    HcclContinuous,
+    Subgraph,
+    InplaceSupport,
+    Atomic,
+    Addr,
+    MarkSameAddr,
+    Offset,
+    Rw,
+    Layout,
+    Inplace,
+    Lint,
+    All,
+}
+
+impl Stage {
+    /// Every stage.
+    pub const ALL: [Stage; 13] = [
+        Stage::Hccl, Stage::HcclContinuous, Stage::Subgraph, Stage::InplaceSupport, Stage::Atomic, Stage::Addr,
+        Stage::MarkSameAddr, Stage::Offset, Stage::Rw, Stage::Layout, Stage::Inplace, Stage::Lint, Stage::All,
+    ];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Hccl => hccl::PASS,
+            Stage::HcclContinuous => hccl::CONTINUOUS,
+            Stage::Subgraph => subgraph::PASS,
+            Stage::InplaceSupport => small::INPLACE_SUPPORT,
+            Stage::Atomic => atomic::PASS,
+            Stage::Addr => addr::PASS,
+            Stage::MarkSameAddr => small::MARK_SAME_ADDR,
+            Stage::Offset => small::OFFSET,
+            Stage::Rw => rw::PASS,
+            Stage::Layout => layout::PASS,
+            Stage::Inplace => inplace::PASS,
+            Stage::Lint => lint::PASS,
+            Stage::All => "all",
+        }
+    }
+
+    /// From the name on the command line.
+    pub fn from_name(name: &str) -> Option<Stage> {
+        Stage::ALL.into_iter().find(|s| s.name() == name)
+    }
+}
+
+/// Runs a stage; what it did and found is in the context's report.
+pub fn run(ctx: &mut Ctx<'_>, stage: Stage) {
+    if stage == Stage::All {
+        pipeline(ctx);
+    } else if let Err(e) = one(ctx, stage) {
+        ctx.fail(&e);
+    }
+}
+
+fn one(ctx: &mut Ctx<'_>, stage: Stage) -> Result<(), PassError> {
+    match stage {
+        Stage::Hccl => hccl::run(ctx),
+        Stage::HcclContinuous => hccl::run_continuous(ctx),
+        Stage::Subgraph => subgraph::run(ctx),
+        Stage::InplaceSupport => small::inplace_support(ctx),
+        Stage::Atomic => atomic::run(ctx),
+        Stage::Addr => addr::run(ctx),
+        Stage::MarkSameAddr => small::mark_same_addr(ctx),
+        Stage::Offset => small::offset(ctx),
+        Stage::Rw => rw::run(ctx),
+        Stage::Layout => layout::run(ctx),
+        Stage::Inplace => inplace::run(ctx),
+        Stage::Lint => lint::run(ctx),
+        Stage::All => Ok(()),
+    }
+}
+
+/// The observed order. `mark-same-addr` is in no pipeline; the in-place support check only runs for host execution.
+fn pipeline(ctx: &mut Ctx<'_>) {
+    let host = ctx.module.options.host_exec;
+    let order = [
+        Some(Stage::Lint),
+        Some(Stage::Hccl),
+        Some(Stage::Hccl),
+        Some(Stage::HcclContinuous),
+        host.then_some(Stage::InplaceSupport),
+        Some(Stage::Atomic),
+        Some(Stage::Subgraph),
+        Some(Stage::Addr),
+        Some(Stage::Rw),
+        Some(Stage::Layout),
+        Some(Stage::Inplace),
+        Some(Stage::Offset),
+    ];
+    for stage in order.into_iter().flatten() {
+        let sorted = resort(ctx);
+        // Lint's verdict does not end the build; its warnings stand in the report.
+        let failed = sorted.and_then(|()| one(ctx, stage)).err().filter(|_| stage != Stage::Lint);
+        let Some(e) = failed else { continue };
+        if stage == Stage::Rw {
+            // The read-write stage's failure is only a warning; the layout stage's ends the build.
+            let graph = ctx.top().unwrap_or(crate::ir::GraphId(0));
+            let reason = crate::report::Reason {
+                kind: crate::report::ConflictKind::ReadWrite,
+                rule: "the read-write pass gave up".into(),
+                between: (String::new(), String::new()),
+                why: e.to_string(),
+            };
+            ctx.warn("RW_FAILED", graph, Vec::new(), &reason);
+            continue;
+        }
+        ctx.fail(&e);
+        return;
+    }
+}
+
+/// New nodes get their ids, so that the next pass can compare them.
+fn resort(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
+    let top = ctx.top()?;
+    let fresh = |g: &crate::ir::GraphId| ctx.module.graph(*g).iter().any(|(_, n)| n.id.is_none());
+    if ctx.module.family(top).iter().any(fresh) {
+        ctx.module.sort(top)?;
+    }
+    Ok(())
+}

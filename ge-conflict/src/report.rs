@@ -1,0 +1,345 @@
+//! What passes did and found, in the form of the JSON result.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// The classes of conflict, each with its hazard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConflictKind {
+    /// One output is read by one operator and written by another.
+    ReadWrite,
+    /// Anchors that share memory have attributes that can't be met together.
+    Layout,
+    /// A subgraph and its surroundings share an address that they must not share.
+    SubgraphIsolation,
+    /// A collective writes its input.
+    HcclWrite,
+    /// An atomic operator adds to memory that nobody cleared.
+    Atomic,
+    /// Branches map one output to different inputs.
+    BranchMapping,
+    /// A stream takes memory back that another one still uses.
+    StreamLifecycle,
+}
+
+impl ConflictKind {
+    /// The name.
+    pub fn name(self) -> &'static str {
+        match self {
+            ConflictKind::ReadWrite => "Semantic read write conflict",
+            ConflictKind::Layout => "Memory layout conflict",
+            ConflictKind::SubgraphIsolation => "Subgraph address isolation conflict",
+            ConflictKind::HcclWrite => "HCCL local write conflict",
+            ConflictKind::Atomic => "Atomic operation conflict",
+            ConflictKind::BranchMapping => "Conditional branch input-output mapping conflict",
+            ConflictKind::StreamLifecycle => "Multi-stream memory lifecycle conflict",
+        }
+    }
+
+    /// What happens if nothing is done.
+    pub fn hazard(self) -> &'static str {
+        match self {
+            ConflictKind::ReadWrite | ConflictKind::HcclWrite => "High (accuracy error)",
+            ConflictKind::Layout => "High (runtime exception)",
+            ConflictKind::SubgraphIsolation => "High (data overwrite)",
+            ConflictKind::Atomic => "High (accumulation error)",
+            ConflictKind::BranchMapping => "High (address error)",
+            ConflictKind::StreamLifecycle => "High (data corruption)",
+        }
+    }
+}
+
+/// Why something was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// The class of conflict.
+    pub kind: ConflictKind,
+    /// The rule that asked for it.
+    pub rule: String,
+    /// The two anchors in conflict.
+    pub between: (String, String),
+    /// In words.
+    pub why: String,
+}
+
+/// A conflict in the result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Conflict {
+    /// [`ConflictKind::name`].
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// [`ConflictKind::hazard`].
+    pub hazard: &'static str,
+    /// The rule.
+    pub rule: String,
+    /// Both anchors.
+    pub anchors: [String; 2],
+}
+
+impl From<&Reason> for Conflict {
+    fn from(r: &Reason) -> Conflict {
+        let anchors = [r.between.0.clone(), r.between.1.clone()];
+        Conflict {
+            kind: r.kind.name(),
+            hazard: r.kind.hazard(),
+            rule: r.rule.clone(),
+            anchors,
+        }
+    }
+}
+
+/// An input of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Before {
+    /// The node.
+    pub node: String,
+    /// Which input.
+    pub input: u32,
+}
+
+/// An output of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct After {
+    /// The node.
+    pub node: String,
+    /// Which output.
+    pub output: u32,
+}
+
+/// One as itself, several as an array.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum OneOrMany<T> {
+    /// One.
+    One(T),
+    /// Several.
+    Many(Vec<T>),
+}
+
+impl<T> OneOrMany<T> {
+    /// From a list; `None` for an empty one.
+    pub fn from_list(mut list: Vec<T>) -> Option<OneOrMany<T>> {
+        match list.len() {
+            0 => None,
+            1 => list.pop().map(OneOrMany::One),
+            _ => Some(OneOrMany::Many(list)),
+        }
+    }
+
+    /// As a slice.
+    pub fn as_slice(&self) -> &[T] {
+        match self {
+            OneOrMany::One(t) => std::slice::from_ref(t),
+            OneOrMany::Many(l) => l,
+        }
+    }
+}
+
+/// A node that a pass put in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Inserted {
+    /// The pass.
+    pub pass: &'static str,
+    /// The graph.
+    pub graph: String,
+    /// The new node's name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// The inputs that it stands before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<OneOrMany<Before>>,
+    /// The outputs that it stands after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<OneOrMany<After>>,
+    /// In words.
+    pub why: String,
+    /// The conflict.
+    pub conflict: Conflict,
+}
+
+/// An attribute that a pass set.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Mark {
+    /// The pass.
+    pub pass: &'static str,
+    /// The graph.
+    pub graph: String,
+    /// The node.
+    pub node: String,
+    /// Which output, if it is an output's attribute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<u32>,
+    /// The attribute.
+    pub attr: String,
+    /// Its value.
+    pub value: Value,
+    /// In words.
+    pub why: String,
+}
+
+/// Something the user should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// The code.
+    pub code: &'static str,
+    /// The pass.
+    pub pass: &'static str,
+    /// The graph.
+    pub graph: String,
+    /// The nodes.
+    pub nodes: Vec<String>,
+    /// In words.
+    pub why: String,
+    /// [`ConflictKind::name`].
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// [`ConflictKind::hazard`].
+    pub hazard: &'static str,
+    /// The conflict.
+    pub conflict: Conflict,
+}
+
+/// Something that ended the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// The code.
+    pub code: &'static str,
+    /// The pass, if it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pass: Option<&'static str>,
+    /// The graph, if one is to blame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub graph: Option<String>,
+    /// The node, if one is to blame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// In words.
+    pub why: String,
+}
+
+/// A node that a pass took out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Removed {
+    /// The pass.
+    pub pass: &'static str,
+    /// The graph.
+    pub graph: String,
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// In words.
+    pub why: String,
+    /// The conflict.
+    pub conflict: Conflict,
+}
+
+/// An input that a pass gave another producer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Relinked {
+    /// The pass.
+    pub pass: &'static str,
+    /// The graph.
+    pub graph: String,
+    /// The node.
+    pub node: String,
+    /// Which input.
+    pub input: u32,
+    /// The producer before, `node:output`.
+    pub old: String,
+    /// The producer now.
+    pub new: String,
+    /// In words.
+    pub why: String,
+    /// The conflict.
+    pub conflict: Conflict,
+}
+
+/// A control edge that a pass added or moved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Control {
+    /// The pass.
+    pub pass: &'static str,
+    /// The graph.
+    pub graph: String,
+    /// Runs first.
+    pub from: String,
+    /// Runs after it.
+    pub to: String,
+    /// The edge that it was, if it was moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<[String; 2]>,
+    /// In words.
+    pub why: String,
+}
+
+/// A graph and its size.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GraphSize {
+    /// Its name.
+    pub name: String,
+    /// Its nodes.
+    pub nodes: usize,
+}
+
+/// Everything that a run did and found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// 1.
+    pub schema_version: u32,
+    /// Nodes put in, in order.
+    pub inserted: Vec<Inserted>,
+    /// Attributes set.
+    pub marks: Vec<Mark>,
+    /// Warnings.
+    pub warnings: Vec<Warning>,
+    /// Errors.
+    pub errors: Vec<Failure>,
+    /// Nodes taken out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<Removed>,
+    /// Inputs with another producer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub relinked: Vec<Relinked>,
+    /// Control edges.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub control: Vec<Control>,
+    /// Anchors that share memory, after in-place reuse.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub symbols: Vec<Vec<String>>,
+    /// The graphs as they are afterwards.
+    pub graphs: Vec<GraphSize>,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Report {
+            schema_version: 1,
+            inserted: Vec::new(),
+            marks: Vec::new(),
+            warnings: Vec::new(),
+            errors: Vec::new(),
+            removed: Vec::new(),
+            relinked: Vec::new(),
+            control: Vec::new(),
+            symbols: Vec::new(),
+            graphs: Vec::new(),
+        }
+    }
+}
+
+impl Report {
+    /// 2 with errors, 1 with insertions or warnings, else 0.
+    pub fn exit_code(&self) -> u8 {
+        if !self.errors.is_empty() {
+            2
+        } else if !self.inserted.is_empty() || !self.warnings.is_empty() {
+            1
+        } else {
+            0
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! Read-write conflicts: who reads and who writes what an operator produced.
+//!
+//! Every output gets a class (may it be written, is it shared), every input one (does its operator write, and who sees it);
+//! a matrix says for each pair whether the consumer needs a copy of its own. Reads and writes that no edge orders are left
+//! alone where the matrix says so: lint reports those.
+//!
+//! Blind spots, all of them the documented behaviour: nodes directly inside a While's subgraphs, a subgraph's Data as a
+//! producer, and copies marked `_cannot_be_deleted` are not looked at; a consumer marked `_skip_rw_conflict` was judged by
+//! the collectives' pass, by topological ids.
+
+pub(crate) mod class;
+mod identity;
+
+pub(crate) use class::result;
+pub use class::{Classes, InClass, OutClass, Verdict, verdict};
+
+use crate::ctx::{Ctx, PassError};
+use crate::ir::{Attr, GraphId, InRef, Kind, Module, NodeId, OutRef, Template, names};
+use crate::report::{ConflictKind, Reason};
+
+/// The pass's name in results.
+pub const PASS: &str = "rw";
+
+/// Runs the pass on the graph asked for and everything inside it.
+pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
+    ctx.pass = PASS;
+    let top = ctx.top()?;
+    let family = ctx.module.family(top);
+    mark_references(ctx, &family);
+    let mut classes = Classes::new(ctx.module, &family);
+    for g in family.iter().rev() {
+        settle_subgraph(ctx, &mut classes, *g);
+    }
+    for g in family {
+        if parent_kind(ctx.module, g) == Some(Kind::While) {
+            continue;
+        }
+        for id in ctx.module.graph(g).id_list() {
+            visit(ctx, &classes, g, id);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the module, as it is, has a read-write conflict or a combination that makes no sense.
+pub fn has_conflict(module: &Module) -> bool {
+    let Some(root) = module.root() else {
+        return false;
+    };
+    let family = module.family(root);
+    let mut classes = Classes::new(module, &family);
+    for g in family.iter().rev() {
+        classes.settle(module, *g);
+    }
+    family
+        .iter()
+        .filter(|g| parent_kind(module, **g) != Some(Kind::While))
+        .any(|g| {
+            let graph = module.graph(*g);
+            graph.iter().any(|(id, n)| {
+                (0..n.outputs.len() as u32).any(|index| {
+                    let out = OutRef { node: id, index };
+                    let class = classes.output(module, *g, out);
+                    let spared = spared_edge(module, &classes, *g, out, class);
+                    graph.consumers(out).iter().any(|c| {
+                        if graph.node(c.node).attrs.flag(names::SKIP_RW) || spared == Some(*c) {
+                            return false;
+                        }
+                        // Edges of a subgraph's own inputs are never split, so only nonsense counts there.
+                        match verdict(class, classes.input(module, *g, *c)) {
+                            Verdict::Nothing => false,
+                            Verdict::Insert => !is_boundary(module, *g, n.kind),
+                            Verdict::WrongGraph => true,
+                        }
+                    })
+                })
+            })
+        })
+}
+
+pub(crate) fn parent_kind(module: &Module, g: GraphId) -> Option<Kind> {
+    module.parent_node(g).map(|(_, n)| n.kind)
+}
+
+/// A subgraph's Data or NetOutput.
+fn is_boundary(module: &Module, g: GraphId, kind: Kind) -> bool {
+    module.graph(g).parent.is_some() && (kind.is_data() || kind == Kind::NetOutput)
+}
+
+/// Operators that update an input in place say so by an output of the same name.
+fn mark_references(ctx: &mut Ctx<'_>, family: &[GraphId]) {
+    for g in family {
+        let graph = ctx.module.graph(*g);
+        let found: Vec<NodeId> = graph
+            .iter()
+            .filter(|(_, n)| {
+                !n.attrs.has(names::REFERENCE)
+                    && (0..n.outputs.len()).any(|o| n.ref_input_of(o).is_some())
+            })
+            .map(|(id, _)| id)
+            .collect();
+        for id in found {
+            ctx.mark(
+                *g,
+                id,
+                names::REFERENCE,
+                Attr::Bool(true),
+                "an input and an output have the same name",
+            );
+        }
+    }
+}
+
+/// Classes of a subgraph's inputs; a written value that leaves a branch gets a copy.
+fn settle_subgraph(ctx: &mut Ctx<'_>, classes: &mut Classes, g: GraphId) {
+    classes.settle(ctx.module, g);
+    let Some(kind) = parent_kind(ctx.module, g) else {
+        return;
+    };
+    // A called graph is dissolved into its caller: there the writer and its readers meet, and no copy is needed.
+    if matches!(kind, Kind::While | Kind::PartitionedCall) {
+        return;
+    }
+    let Some(out) = ctx.module.graph(g).first_of(Kind::NetOutput) else {
+        return;
+    };
+    for index in 0..ctx.module.graph(g).node(out).inputs.len() as u32 {
+        let at = InRef { node: out, index };
+        let Some(from) = ctx.module.graph(g).producer(at) else {
+            continue;
+        };
+        if classes.output(ctx.module, g, from) != OutClass::Writeable {
+            continue;
+        }
+        let (source, sink) = (ctx.module.out_name(g, from), ctx.module.in_name(g, at));
+        let parent = ctx
+            .module
+            .parent_node(g)
+            .map(|(_, n)| n.name.clone())
+            .unwrap_or_default();
+        let why = format!(
+            "{source} is memory that operators write in place, and leaves graph {} through {sink} as a result of {parent}: \
+             a copy keeps later writes and the result apart",
+            ctx.graph_name(g)
+        );
+        let reason = Reason {
+            kind: ConflictKind::ReadWrite,
+            rule: "a written value leaves a branch".into(),
+            between: (source, sink),
+            why,
+        };
+        let name = format!("{}_input_{index}_Identity", ctx.name(g, out));
+        ctx.insert_before(
+            g,
+            &[at],
+            &Template {
+                name: &name,
+                ty: "Identity",
+                attrs: &[],
+            },
+            &reason,
+        );
+    }
+}
+
+fn visit(ctx: &mut Ctx<'_>, classes: &Classes, g: GraphId, id: NodeId) {
+    let Some(node) = ctx.module.graph(g).get(id) else {
+        return;
+    };
+    let boundary = is_boundary(ctx.module, g, node.kind);
+    let kept = node.attrs.flag(names::CANNOT_BE_DELETED);
+    let like_identity = node.kind.is_identity_like();
+    if like_identity && !boundary && !kept {
+        identity::split(ctx, classes, g, id);
+        identity::remove_useless(ctx, classes, g, id);
+        if ctx.module.graph(g).get(id).is_none() {
+            return;
+        }
+    }
+    for index in 0..ctx.module.graph(g).node(id).outputs.len() as u32 {
+        isolate(
+            ctx,
+            classes,
+            g,
+            OutRef { node: id, index },
+            !boundary && !kept,
+        );
+    }
+}
+
+/// Gives each consumer that must not write the shared output a copy of its own.
+fn isolate(ctx: &mut Ctx<'_>, classes: &Classes, g: GraphId, out: OutRef, may_insert: bool) {
+    if ctx.module.graph(g).consumers(out).is_empty() {
+        return;
+    }
+    let class = classes.output(ctx.module, g, out);
+    let spared = spared_edge(ctx.module, classes, g, out, class);
+    let consumers = ctx.module.graph(g).consumers(out).to_vec();
+    for c in consumers {
+        let input = classes.input(ctx.module, g, c);
+        match verdict(class, input) {
+            Verdict::Nothing => {}
+            Verdict::WrongGraph => warn_nonsense(ctx, g, out, c, class, input),
+            Verdict::Insert => {
+                let judged = ctx.module.graph(g).node(c.node).attrs.flag(names::SKIP_RW);
+                if may_insert && !judged && spared != Some(c) {
+                    insert(ctx, g, out, c, class, input);
+                }
+            }
+        }
+    }
+}
+
+fn insert(ctx: &mut Ctx<'_>, g: GraphId, out: OutRef, to: InRef, class: OutClass, input: InClass) {
+    let graph = ctx.module.graph(g);
+    let (source, sink) = (ctx.module.out_name(g, out), ctx.module.in_name(g, to));
+    let others: Vec<&str> = graph
+        .consumers(out)
+        .iter()
+        .filter(|c| **c != to)
+        .map(|c| graph.node(c.node).name.as_str())
+        .take(4)
+        .collect();
+    let writer = &graph.node(to.node).name;
+    let seen = match input {
+        InClass::ScopeWrite => "for its own use",
+        _ => "in place",
+    };
+    let others = match (others.is_empty(), class) {
+        (_, OutClass::Const) => "it is a constant, which must stay as it is".to_owned(),
+        (true, _) => {
+            "what it overwrites belongs to somebody else, who may read it later".to_owned()
+        }
+        (false, _) => format!(
+            "{} read the same memory, and no rule makes them read before it",
+            others.join(", ")
+        ),
+    };
+    let why = format!(
+        "{writer} writes its input {} ({source}) {seen}; {others}: {writer} gets a copy",
+        to.index
+    );
+    let reason = Reason {
+        kind: ConflictKind::ReadWrite,
+        rule: format!("{class} output, {input} input"),
+        between: (source, sink),
+        why,
+    };
+    let name = format!("{writer}_input_{}_Identity", to.index);
+    ctx.insert_before(
+        g,
+        &[to],
+        &Template {
+            name: &name,
+            ty: "Identity",
+            attrs: &[],
+        },
+        &reason,
+    );
+}
+
+fn warn_nonsense(
+    ctx: &mut Ctx<'_>,
+    g: GraphId,
+    out: OutRef,
+    to: InRef,
+    class: OutClass,
+    input: InClass,
+) {
+    let (source, sink) = (ctx.module.out_name(g, out), ctx.module.in_name(g, to));
+    let why = if class == OutClass::Invalid {
+        format!(
+            "{source} stands for an input that the graph's parent lacks: whether {sink} may write it can't be told; \
+                 correct {} of {}",
+            names::PARENT_INDEX,
+            ctx.name(g, out.node)
+        )
+    } else {
+        format!(
+            "inside {} one operator writes {sink} for its own use and another in place: no copy can serve both; \
+                 give one of them its own input",
+            ctx.name(g, to.node)
+        )
+    };
+    let nodes = vec![ctx.name(g, out.node), ctx.name(g, to.node)];
+    let rule = format!("{class} output, {input} input");
+    let reason = Reason {
+        kind: ConflictKind::ReadWrite,
+        rule,
+        between: (source, sink),
+        why,
+    };
+    ctx.warn("RW_WRONG_GRAPH", g, nodes, &reason);
+}
+
+/// The last of several edges into one operator that writes all of them needs no copy, if nobody else holds the memory.
+///
+/// A copy in front of that operator counts as one of its edges: a second run must find what the first one left.
+fn spared_edge(
+    module: &Module,
+    classes: &Classes,
+    g: GraphId,
+    out: OutRef,
+    class: OutClass,
+) -> Option<InRef> {
+    let alone = match class {
+        OutClass::ReadOnly => true,
+        OutClass::Writeable => unshared_chain(module, g, out),
+        _ => false,
+    };
+    if !alone {
+        return None;
+    }
+    let graph = module.graph(g);
+    let mut owner = None;
+    let mut last = None;
+    for c in graph.consumers(out) {
+        let (edge, direct) = match graph.node(c.node) {
+            n if n.kind.is_identity_like() => {
+                match (
+                    graph.consumers(OutRef {
+                        node: c.node,
+                        index: 0,
+                    }),
+                    n.outputs.len(),
+                ) {
+                    ([only], 1) => (*only, false),
+                    _ => (*c, true),
+                }
+            }
+            _ => (*c, true),
+        };
+        if *owner.get_or_insert(edge.node) != edge.node
+            || classes.input(module, g, edge) != InClass::ScopeWrite
+        {
+            return None;
+        }
+        if direct {
+            last = Some(*c);
+        }
+    }
+    last
+}
+
+/// Whether memory that may be written has one user all the way up to a graph's input or a producer that made it anew.
+fn unshared_chain(module: &Module, g: GraphId, out: OutRef) -> bool {
+    let graph = module.graph(g);
+    let mut at = out;
+    // The graph has no cycles, so the walk ends; the bound only covers broken input.
+    for _ in 0..=graph.len() {
+        let node = graph.node(at.node);
+        match node.kind {
+            Kind::Data | Kind::AippData | Kind::AnnData => return graph.parent.is_none(),
+            k if k.is_var_like() || k.is_const() => return false,
+            _ => {}
+        }
+        let Some(input) = node.ref_input_of(at.index as usize) else {
+            // A call's output may be memory of its caller's.
+            return node.subgraphs.is_empty() && node.kind != Kind::RefSwitch;
+        };
+        let Some(from) = graph.producer(InRef {
+            node: at.node,
+            index: input as u32,
+        }) else {
+            return false;
+        };
+        if graph.consumers(from).len() != 1 {
+            return false;
+        }
+        at = from;
+    }
+    false
+}
