@@ -245,14 +245,16 @@ impl<M: Machine> State<M> {
         }
     }
 
-    /// Whether the own ring still holds the snapshot of a token.
+    /// Whether the own ring still holds the snapshot of a token, and it covers the own accesses up to `epoch`.
     #[inline]
-    pub fn holds(self, token: u32) -> bool {
-        token != 0
-            && self
-                .m
-                .load32_acquire(field!(self.snapshot(token), Snapshot, token))
-                == token
+    pub fn holds(self, token: u32, epoch: Epoch) -> bool {
+        let m = self.m;
+        let addr = self.snapshot(token);
+        if token == 0 || m.load32_acquire(field!(addr, Snapshot, token)) != token {
+            return false;
+        }
+        let published = Published { m, addr, thread: self.thread_id(), token };
+        published.joined() == 0 && published.entry(published.thread) >= epoch && published.intact()
     }
 
     #[inline]

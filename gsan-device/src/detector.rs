@@ -125,7 +125,6 @@ pub fn strong_before<M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) -> 
             && r.token != had_token
         {
             me.m.store32(field!(me.addr, ThreadState, fence_token), r.token);
-            me.m.store32(field!(me.addr, ThreadState, fence_token_epoch), r.epoch);
         }
         // The token must be visible no later than the flag: the user's own fence came before the token.
         me.m.fence(op.scope());
@@ -198,9 +197,10 @@ pub fn fence<M: Machine>(me: State<M>, op: Op) {
     }
     if op.order().releases() {
         let epoch = me.close_epoch();
-        me.m.store32(field!(me.addr, ThreadState, fence_gpu), epoch);
+        // The block's threads fence concurrently: the later epoch wins, whoever stores last.
+        me.m.max32(field!(me.addr, ThreadState, fence_gpu), epoch);
         if op.scope() == Scope::Sys {
-            me.m.store32(field!(me.addr, ThreadState, fence_sys), epoch);
+            me.m.max32(field!(me.addr, ThreadState, fence_sys), epoch);
         }
     }
 }

@@ -416,14 +416,10 @@ pub struct ThreadState {
     pub first_token: u32,
     /// The token that carries the last release fence (0: none yet).
     pub fence_token: u32,
-    /// The fence epoch that `fence_token` stands for.
-    pub fence_token_epoch: Epoch,
     /// How many clocks have become pending in this tenancy.
     pub pending_version: u32,
     /// How many of those are in the own clock, all threads' imports being complete.
     pub imported_version: u32,
-    /// Zero.
-    pub reserved: u32,
 }
 
 impl ThreadState {
@@ -687,7 +683,7 @@ const _: () = {
     assert!(offset_of!(ShadowCell, lock) as u64 == ShadowCell::LOCK_WORD + 2);
     assert!(size_of::<Op>() == 4);
     assert!(size_of::<GlobalState>() == 160 && align_of::<GlobalState>() == 8);
-    assert!(size_of::<ThreadState>() == 104 && align_of::<ThreadState>() == 8);
+    assert!(size_of::<ThreadState>() == 96 && align_of::<ThreadState>() == 8);
     assert!(size_of::<Snapshot>() == 16 && size_of::<Tenant>() == 24);
     assert!(size_of::<LaunchRecord>() == 40 && align_of::<LaunchRecord>() == 8);
     assert!(size_of::<BlockState>() == 32 && size_of::<BlockState>() as u32 <= BlockState::ROOM);
