@@ -47,7 +47,11 @@ pub struct Preempt {
 
 impl Default for Preempt {
     fn default() -> Self {
-        Preempt { at_memory: 65_536 / 8, group_at_memory: 65_536 / 32, turn: 400 }
+        Preempt {
+            at_memory: 65_536 / 8,
+            group_at_memory: 65_536 / 32,
+            turn: 400,
+        }
     }
 }
 

@@ -255,7 +255,6 @@ pub enum Op {
     SharedRank {
         d: Reg,
         a: Src,
-        generic: bool,
     },
     Unsupported(Box<str>),
 }

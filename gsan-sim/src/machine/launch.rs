@@ -127,7 +127,7 @@ impl Machine {
         }
         let cluster = launch.cluster.map(|c| c.max(1));
         let size = cluster.iter().fold(1u32, |p, &c| p.saturating_mul(c));
-        if size > 16 || (0..3).any(|i| launch.grid[i] % cluster[i] != 0) {
+        if size > 16 || (0..3).any(|i| !launch.grid[i].is_multiple_of(cluster[i])) {
             return bad(format!(
                 "clusters of {cluster:?} blocks in a grid of {:?}",
                 launch.grid

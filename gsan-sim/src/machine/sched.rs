@@ -38,7 +38,7 @@ impl Machine {
             if self.steps - self.budget_start >= self.config.step_budget {
                 return self.stop(self.out_of_budget());
             }
-            let pick = (u64::from(self.rng.next_u32()) * self.ready.len() as u64 >> 32) as usize;
+            let pick = ((u64::from(self.rng.next_u32()) * self.ready.len() as u64) >> 32) as usize;
             let (block, warp) = self.ready[pick];
             if let Err(stop) = self.turn(block as usize, warp as usize) {
                 return self.stop(stop);

@@ -100,6 +100,11 @@ macro_rules! by_float {
     };
 }
 
+#[inline(always)]
+fn ordered(a: f64, b: f64) -> bool {
+    !a.is_nan() && !b.is_nan()
+}
+
 /// The comparison of a `setp` or `set` (whose compared type is the last one).
 pub fn find(mods: &Mods<'_>) -> Option<Compare> {
     let ty = *mods.types.last()?;
@@ -143,19 +148,19 @@ pub fn find(mods: &Mods<'_>) -> Option<Compare> {
     } else {
         match *word {
             "eq" => by_float!(ty, |a, b| a == b),
-            "ne" => by_float!(ty, |a, b| a < b || a > b),
+            "ne" => by_float!(ty, |a, b| a != b && ordered(a, b)),
             "lt" => by_float!(ty, |a, b| a < b),
             "le" => by_float!(ty, |a, b| a <= b),
             "gt" => by_float!(ty, |a, b| a > b),
             "ge" => by_float!(ty, |a, b| a >= b),
-            "equ" => by_float!(ty, |a, b| !(a < b || a > b)),
+            "equ" => by_float!(ty, |a, b| a == b || !ordered(a, b)),
             "neu" => by_float!(ty, |a, b| a != b),
-            "ltu" => by_float!(ty, |a, b| !(a >= b)),
-            "leu" => by_float!(ty, |a, b| !(a > b)),
-            "gtu" => by_float!(ty, |a, b| !(a <= b)),
-            "geu" => by_float!(ty, |a, b| !(a < b)),
-            "num" => by_float!(ty, |a, b| !a.is_nan() && !b.is_nan()),
-            "nan" => by_float!(ty, |a, b| a.is_nan() || b.is_nan()),
+            "ltu" => by_float!(ty, |a, b| a < b || !ordered(a, b)),
+            "leu" => by_float!(ty, |a, b| a <= b || !ordered(a, b)),
+            "gtu" => by_float!(ty, |a, b| a > b || !ordered(a, b)),
+            "geu" => by_float!(ty, |a, b| a >= b || !ordered(a, b)),
+            "num" => by_float!(ty, |a, b| ordered(a, b)),
+            "nan" => by_float!(ty, |a, b| !ordered(a, b)),
             _ => return None,
         }
     };

@@ -316,7 +316,7 @@ pub fn find_carry(opcode: &str, mods: &Mods<'_>) -> Option<Carry> {
     let ty = mods.ty()?;
     let carry_in = matches!(opcode, "addc" | "subc" | "madc");
     let carry_out = mods.has("cc");
-    if !carry_in && !(carry_out && matches!(opcode, "add" | "sub" | "mad")) {
+    if !(carry_in || carry_out && matches!(opcode, "add" | "sub" | "mad")) {
         return None;
     }
     let high = mods.has("hi");

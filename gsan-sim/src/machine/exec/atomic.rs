@@ -16,7 +16,7 @@ impl Exec<'_> {
         let mut results = vec![[0u64; 32]; op.b.len() * if bytes == 16 { 2 } else { 1 }];
         lanes!(mask, l, {
             let at = |h: Halt| (h, l as u32);
-            if addresses[l] % total.next_power_of_two() != 0 {
+            if !addresses[l].is_multiple_of(total.next_power_of_two()) {
                 return Err(at(Halt::fault(FaultKind::Misaligned, addresses[l])));
             }
             if bytes == 16 {

@@ -217,7 +217,7 @@ pub fn make_room(warp: &mut Warp, frame: Frame, regs: u32, preds: u32, local: u3
 
 /// Copies bytes of local memory within each lane.
 fn copy_local(warp: &mut Warp, from: u32, to: u32, size: u32, mask: u32) {
-    if from % 8 == 0 && to % 8 == 0 {
+    if from.is_multiple_of(8) && to.is_multiple_of(8) {
         grow_local(warp, u64::from(to + size).next_multiple_of(8));
         for word in 0..size.div_ceil(8) as usize {
             let row = warp

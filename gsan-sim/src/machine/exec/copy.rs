@@ -29,7 +29,7 @@ impl Exec<'_> {
             let size = sizes[l] & 0xffff_ffff;
             let align = if op.bulk { 16 } else { size.max(1) };
             if size > LONGEST
-                || (op.bulk && size % 16 != 0)
+                || (op.bulk && !size.is_multiple_of(16))
                 || (!op.bulk && !matches!(size, 4 | 8 | 16))
             {
                 return Err(at(Halt::illegal(format!("copy of {size} bytes"))));
@@ -85,7 +85,7 @@ impl Exec<'_> {
         address: u64,
         l: usize,
     ) -> Result<Bits, Halt> {
-        if address % 8 != 0 {
+        if !address.is_multiple_of(8) {
             return Err(Halt::fault(FaultKind::Misaligned, address));
         }
         let bits = self.load_lane(warp, space, address, 8, l)?;
@@ -117,7 +117,7 @@ impl Exec<'_> {
             let address = addresses[l];
             if op.op == MbarrierOp::Init {
                 let count = a[l] as u32;
-                if count == 0 || count > Bits::MOST || address % 8 != 0 {
+                if count == 0 || count > Bits::MOST || !address.is_multiple_of(8) {
                     return Err(at(Halt::illegal(format!(
                         "mbarrier for {count} threads at {address:#x}"
                     ))));

@@ -234,7 +234,7 @@ impl Exec<'_> {
                 });
                 write(warp, frame, *d, &out, mask);
             }
-            Op::SharedRank { d, a, .. } => {
+            Op::SharedRank { d, a } => {
                 let own = u64::from(self.block.rank);
                 let out = self
                     .row(warp, frame, *a)
@@ -623,7 +623,9 @@ fn word(bytes: &[u8]) -> u64 {
 
 fn read_slice(memory: &[u8], at: u64, bytes: u8) -> u64 {
     let at = at as usize;
-    memory.get(at..at.wrapping_add(usize::from(bytes.min(8)))).map_or(0, word)
+    memory
+        .get(at..at.wrapping_add(usize::from(bytes.min(8))))
+        .map_or(0, word)
 }
 
 fn write_slice(memory: &mut [u8], at: u64, bytes: u8, value: u64) {

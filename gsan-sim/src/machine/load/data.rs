@@ -45,11 +45,7 @@ impl<'a> Decoder<'_, 'a> {
             "getctarank" => {
                 let d = self.target(self.operand(i, 0)?)?.slot;
                 let a = self.source(self.operand(i, 1)?, Ty::B64)?;
-                self.emit(Op::SharedRank {
-                    d,
-                    a,
-                    generic: space(mods.words).is_none(),
-                });
+                self.emit(Op::SharedRank { d, a });
                 Ok(())
             }
             // A cache policy is a number that nobody looks into.

@@ -200,7 +200,7 @@ impl<'a> Decoder<'_, 'a> {
         let mut scope = Scope::default();
         for s in statements {
             match s {
-                Statement::Label { name, span } => {
+                Statement::Label { name, .. } => {
                     scope.labels.insert(name, self.label_places.len() as u32);
                     self.label_places.push(u32::MAX);
                 }

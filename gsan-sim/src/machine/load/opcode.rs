@@ -399,7 +399,7 @@ impl<'a> Decoder<'_, 'a> {
 /// Bytes of each part of a packed register.
 fn part_bytes(ty: Ty, parts: usize) -> Decoded<u32> {
     let parts = parts as u32;
-    if parts == 0 || ty.bytes() % parts != 0 {
+    if parts == 0 || !ty.bytes().is_multiple_of(parts) {
         return invalid("the parts do not fill the register");
     }
     Ok(ty.bytes() / parts)
