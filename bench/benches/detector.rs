@@ -1,5 +1,8 @@
 //! How fast the detector checks accesses, on its host instance: one thread, no contention.
 
+// The macros make public functions.
+#![allow(missing_docs)]
+
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use gsan_device::clock::State;
 use gsan_device::host::{Device, Host, Shape};
@@ -77,7 +80,7 @@ fn checks(c: &mut Criterion) {
         group.bench_function("store, word of another block that released it", |bench| {
             bench.iter(|| {
                 turn += 1;
-                let me = if turn % 2 == 0 { a } else { b };
+                let me = if turn.is_multiple_of(2) { a } else { b };
                 strong(&device, me, Access::Load, Order::Acquire);
                 sweep(&device, me, Access::Store, 4);
                 strong(&device, me, Access::Store, Order::Release);

@@ -1,5 +1,8 @@
 //! How fast a large PTX file is parsed and instrumented.
 
+// The macros make public functions.
+#![allow(missing_docs)]
+
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 

@@ -1,6 +1,9 @@
 //! How fast the simulator runs a tiled matrix product, un-instrumented and instrumented, in PTX instructions (of threads)
 //! a second; and, from the two times, what detection costs there.
 
+// The macros make public functions.
+#![allow(missing_docs)]
+
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use gsan_bench::measure::{Bench, Plan};
 use gsan_bench::workload::{Sizes, Workload, all};

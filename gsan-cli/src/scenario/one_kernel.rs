@@ -16,8 +16,7 @@ impl FromStr for Dims {
 
     fn from_str(s: &str) -> std::result::Result<Self, String> {
         let mut dims = [1; 3];
-        let mut count = 0;
-        for part in s.split(',') {
+        for (at, part) in s.split(',').enumerate() {
             let number: u32 = part
                 .trim()
                 .parse()
@@ -25,10 +24,7 @@ impl FromStr for Dims {
             if number == 0 {
                 return Err("each dimension is at least 1".into());
             }
-            *dims
-                .get_mut(count)
-                .ok_or("at most three dimensions: X,Y,Z")? = number;
-            count += 1;
+            *dims.get_mut(at).ok_or("at most three dimensions: X,Y,Z")? = number;
         }
         Ok(Dims(dims))
     }
