@@ -212,3 +212,43 @@ fn unchecked_sessions_use_any_amount_of_the_device() {
         .alloc("fits", BYTES, gsan_host::MemoryKind::Device, 0)
         .unwrap();
 }
+
+#[test]
+fn cooperative_clustered_and_dependent_launches_run() {
+    let _turn = simulator(|_| ());
+    let mut h = Host::new();
+    let data = h.buffer("data");
+    let plain = h.spec("put", h.default).arg(Arg::Pointer(data.address));
+    let kinds = [
+        LaunchSpec {
+            cooperative: true,
+            ..plain.clone()
+        },
+        LaunchSpec {
+            cluster: Some([2, 1, 1]),
+            ..plain.clone()
+        },
+        LaunchSpec {
+            pdl: true,
+            ..plain.clone()
+        },
+    ];
+    for (i, spec) in kinds.into_iter().enumerate() {
+        h.session.launch(&spec.arg(Arg::u32(i as u32))).unwrap();
+        assert_eq!(h.words(data), vec![i as u32; WORDS as usize]);
+    }
+    assert_eq!(h.races(), vec![]);
+}
+
+#[test]
+fn a_module_linked_with_another_runtime_is_refused() {
+    let _turn = simulator(|_| ());
+    let mut session = Session::builder().build().unwrap();
+    let linked = ".visible .global .align 8 .b8 __gsan_module[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 77};\n.visible .entry put";
+    let text = KERNELS.replacen(".visible .entry put", linked, 1);
+    let error = session.load_module("linked.ptx", &text).unwrap_err();
+    assert!(
+        matches!(error, Error::LayoutVersion { found: 77, .. }),
+        "{error}"
+    );
+}
