@@ -227,11 +227,9 @@ fn release_of<M: Machine>(me: State<M>, op: Op) -> Option<Release> {
         return None;
     }
     let token = me.m.load32(field!(me.addr, ThreadState, fence_token));
-    let current =
-        me.m.load32(field!(me.addr, ThreadState, fence_token_epoch)) == epoch && me.holds(token);
     Some(Release {
         epoch,
-        token: if current { token } else { 0 },
+        token: if me.holds(token, epoch) { token } else { 0 },
     })
 }
 
