@@ -257,3 +257,71 @@ fn the_environment_chooses() {
         assert_eq!(cuda, "100 unavailable true true");
     }
 }
+
+/// A stand-in for the installed driver that has three functions and knows one device, or none.
+#[test]
+fn an_installed_driver_is_used_if_it_has_a_device() {
+    let folder = Folder::new("installed");
+    let (source, program) = (folder.0.join("program.rs"), folder.0.join("program"));
+    std::fs::write(
+        &source,
+        "unsafe extern \"C\" { fn cuDriverGetVersion(version: *mut i32) -> i32; fn cuCtxSynchronize() -> i32; }
+         fn main() {
+             let mut version = 0;
+             let code = unsafe { cuDriverGetVersion(&mut version) };
+             println!(\"{code} {version} {}\", unsafe { cuCtxSynchronize() });
+             match cuda_lazy::backend() {
+                 cuda_lazy::Backend::Real { path, version } => println!(\"{path} {version}\"),
+                 other => println!(\"{other:?} {}\", cuda_lazy::why_not_real().unwrap_or_default()),
+             }
+         }",
+    )
+    .unwrap();
+    let (library, dependencies) = library();
+    run(rustc()
+        .args([
+            "--edition",
+            "2024",
+            "--extern",
+            &format!("cuda_lazy={}", library.display()),
+        ])
+        .arg("-L")
+        .arg(format!("dependency={}", dependencies.display()))
+        .arg("-L")
+        .arg(format!("native={}/stub/lib64", env!("CARGO_MANIFEST_DIR")))
+        .arg("-o")
+        .arg(&program)
+        .arg(&source));
+    let with = |init: i32, devices: i32, rest: &str| {
+        let text = format!(
+            "#[unsafe(no_mangle)] pub extern \"C\" fn cuInit(_: u32) -> i32 {{ {init} }}
+             #[unsafe(no_mangle)] pub extern \"C\" fn cuDeviceGetCount(n: &mut i32) -> i32 {{ *n = {devices}; 0 }}
+             {rest}"
+        );
+        std::fs::write(folder.0.join("driver.rs"), text).unwrap();
+        let driver = folder.0.join("libcuda.so.1");
+        run(rustc()
+            .args(["--crate-type", "cdylib", "--edition", "2024", "-o"])
+            .arg(&driver)
+            .arg(folder.0.join("driver.rs")));
+        let mut command = Command::new(&program);
+        command
+            .env("LD_LIBRARY_PATH", &folder.0)
+            .env("GSAN_DEVICE", "auto");
+        (run(&mut command), driver)
+    };
+    let version = "#[unsafe(no_mangle)] pub extern \"C\" fn cuDriverGetVersion(n: &mut i32) -> i32 { *n = 12_034; 0 }";
+    let (said, driver) = with(0, 1, version);
+    // The second function is one that it lacks.
+    assert_eq!(said, format!("0 12034 500\n{} 12034\n", driver.display()));
+    let simulated = "0 13000 3\nSimulated ";
+    for (init, devices, rest, why) in [
+        (0, 0, version, "no device"),
+        (100, 1, version, "no device"),
+        (803, 1, version, "803"),
+        (0, 1, "", "cuDriverGetVersion"),
+    ] {
+        let (said, _) = with(init, devices, rest);
+        assert!(said.starts_with(simulated) && said.contains(why), "{said}");
+    }
+}

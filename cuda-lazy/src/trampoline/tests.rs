@@ -95,7 +95,12 @@ fn names_are_those_of_cust_raw_and_no_other_twice() {
     let distinct: HashSet<&str> = NAMES.into_iter().collect();
     assert_eq!(distinct.len(), NAMES.len());
 
-    let source = std::fs::read_to_string(cust_raw_source()).expect("cust_raw's source");
+    let sources = sources_of("cust_raw");
+    let source = sources
+        .iter()
+        .find(|path| path.ends_with("cuda.rs"))
+        .expect("cuda.rs");
+    let source = std::fs::read_to_string(source).expect("cust_raw's source");
     let declared: Vec<&str> = source
         .lines()
         .filter_map(|line| line.trim_start().strip_prefix("pub fn cu"))
@@ -106,25 +111,119 @@ fn names_are_those_of_cust_raw_and_no_other_twice() {
     assert_eq!(ours, declared);
 }
 
-/// Where the cust_raw that this test is linked to was compiled from: the compiler's list of sources says so.
-fn cust_raw_source() -> std::path::PathBuf {
+/// The sources that a crate which this test is linked to was compiled from: the compiler lists them.
+fn sources_of(name: &str) -> Vec<std::path::PathBuf> {
     let test = std::env::current_exe().expect("a path");
     let lists = std::fs::read_dir(test.parent().expect("a folder"))
         .expect("readable")
         .flatten();
-    lists
+    let list = lists
         .filter(|list| {
-            let name = list.file_name().to_string_lossy().into_owned();
-            name.starts_with("cust_raw-") && name.ends_with(".d")
+            let file = list.file_name().to_string_lossy().into_owned();
+            file.starts_with(&format!("{name}-")) && file.ends_with(".d")
         })
-        .find_map(|list| {
-            let text = std::fs::read_to_string(list.path()).ok()?;
-            let path = text
-                .split_whitespace()
-                .find(|word| word.ends_with("/src/cuda.rs"))?;
-            Some(path.into())
-        })
-        .expect("the dependency list of cust_raw beside this test")
+        .find_map(|list| std::fs::read_to_string(list.path()).ok())
+        .expect("the list of sources beside this test");
+    let words = list.split_whitespace().filter(|word| word.ends_with(".rs"));
+    let mut sources: Vec<_> = words.map(std::path::PathBuf::from).collect();
+    sources.dedup();
+    sources
+}
+
+/// Functions that cust calls and the simulated driver does not have: textures, surfaces and arrays, graphs, memory of other
+/// APIs.
+const NOT_SIMULATED: [&str; 23] = [
+    "cuArray3DCreate_v2",
+    "cuArray3DGetDescriptor_v2",
+    "cuArrayDestroy",
+    "cuDestroyExternalMemory",
+    "cuExternalMemoryGetMappedBuffer",
+    "cuGraphAddKernelNode",
+    "cuGraphCreate",
+    "cuGraphDebugDotPrint",
+    "cuGraphDestroy",
+    "cuGraphGetEdges",
+    "cuGraphGetNodes",
+    "cuGraphKernelNodeGetParams",
+    "cuGraphNodeGetType",
+    "cuImportExternalMemory",
+    "cuMemcpyAtoH_v2",
+    "cuMemcpyHtoA_v2",
+    "cuSurfObjectCreate",
+    "cuSurfObjectDestroy",
+    "cuSurfObjectGetResourceDesc",
+    "cuTexObjectCreate",
+    "cuTexObjectDestroy",
+    "cuTexObjectGetResourceDesc",
+    "cuTexObjectGetResourceViewDesc",
+];
+
+#[test]
+fn the_simulated_driver_has_what_cust_calls() {
+    let mut called: HashSet<&str> = HashSet::new();
+    for source in sources_of("cust") {
+        let text = std::fs::read_to_string(&source).expect("cust's source");
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        called.extend(words.filter_map(|word| NAMES.into_iter().find(|name| *name == word)));
+    }
+    assert!(called.len() > 60, "{}", called.len());
+    let lacking: HashSet<&str> = called
+        .into_iter()
+        .filter(|name| gsan_sim::driver::symbol(name).is_none())
+        .collect();
+    assert_eq!(lacking, HashSet::from(NOT_SIMULATED));
+}
+
+/// Every function with nothing but zeros: before and after initialisation, with and without a context. An answer is all
+/// that is asked for.
+#[test]
+fn no_function_minds_null() {
+    type Zeros = extern "C" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64) -> i32;
+    // SAFETY: integers and pointers are passed alike, and more than a function takes does no harm. None of the simulator's
+    // takes a floating-point argument.
+    let callable = |at: *const ()| unsafe { core::mem::transmute::<*const (), Zeros>(at) };
+    let functions: Vec<(&str, Zeros)> = NAMES
+        .iter()
+        .filter_map(|name| Some((*name, callable(gsan_sim::driver::symbol(name)?))))
+        .collect();
+    assert!(functions.len() > 150, "{}", functions.len());
+    let call_all = || {
+        for (name, function) in &functions {
+            let code = function(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+            assert!((0..=999).contains(&code) && code != 999, "{name}: {code}");
+        }
+    };
+    gsan_sim::driver::reset();
+    call_all();
+    let with = |name: &str| {
+        functions
+            .iter()
+            .find(|(known, _)| *known == name)
+            .expect(name)
+            .1
+    };
+    let mut context = 0u64;
+    let at = &raw mut context as u64;
+    assert_eq!(with("cuInit")(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), 0);
+    assert_eq!(
+        with("cuDevicePrimaryCtxRetain")(at, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+        0
+    );
+    for (name, function) in &functions {
+        assert_eq!(
+            with("cuCtxSetCurrent")(context, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+            0
+        );
+        let code = function(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+        assert!((0..=999).contains(&code) && code != 999, "{name}: {code}");
+        if *name == "cuDevicePrimaryCtxRelease_v2" {
+            assert_eq!(
+                with("cuDevicePrimaryCtxRetain")(at, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+                0
+            );
+        }
+    }
+    gsan_sim::driver::reset();
 }
 
 /// What the cross tools that a test needs are called, and where they come from.

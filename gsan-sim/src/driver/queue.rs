@@ -74,7 +74,7 @@ pub(super) struct Queue {
     /// Those that wait for nothing and have not started.
     ready: Vec<OpId>,
     /// Kernels that have started.
-    grids: HashMap<GridId, OpId>,
+    grids: BTreeMap<GridId, OpId>,
     /// How many operations each context has.
     pending: HashMap<Handle, usize>,
     /// Host functions that run right now, in some thread.
