@@ -18,10 +18,11 @@ pub use info::{EntryInfo, GlobalVar, ParamInfo, Stats};
 
 use crate::ast::{Item, Module, ParseError};
 use crate::hook::names;
-use crate::parse::parse;
-use crate::site::{Place, Site};
+use crate::parse::Stream;
+use crate::site::{Locations, Place, Site};
 use crate::tokens::{Kind, Tokens};
 use edits::Edits;
+use function::Walker;
 use runtime::Runtime;
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -125,60 +126,31 @@ pub enum InstrumentError {
 /// # Errors
 /// See [`InstrumentError`]; nothing in a module's text makes this panic.
 pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, InstrumentError> {
-    let module = parse(text)?;
-    instrument_module(&module, text, options)
-}
-
-/// What the host must know of a module that it loads as it is: its kernels and its variables.
-pub fn describe(module: &Module<'_>) -> (Vec<EntryInfo>, Vec<GlobalVar>) {
-    (info::entries(module), info::globals(module))
-}
-
-/// Instruments a module that has been parsed already; `text` must be what it was parsed from.
-///
-/// # Errors
-/// As [`instrument`].
-pub fn instrument_module(
-    module: &Module<'_>,
-    text: &str,
-    options: &Options<'_>,
-) -> Result<Instrumented, InstrumentError> {
-    let already_linked = module
-        .items
-        .iter()
-        .any(|i| matches!(i, Item::Variable(v) if v.name == names::MODULE));
     let mut out = Instrumented {
         text: String::new(),
         file_name: options.file_name.to_string(),
         sites: Vec::new(),
         unsupported: Vec::new(),
-        entries: info::entries(module),
-        globals: info::globals(module),
+        entries: Vec::new(),
+        globals: Vec::new(),
         stats: Stats::default(),
-        already_linked,
+        already_linked: false,
     };
-    if already_linked {
-        out.text = text.to_string();
-        return Ok(out);
-    }
-    if module.address_size != 64 {
-        return Err(InstrumentError::AddressSize(module.address_size));
-    }
-    reserved_name(text)?;
-    let taken = module_names(module);
-    let runtime = Runtime::prepare(options.runtime, &taken)?;
-    if let Some(target) = module
-        .target
-        .iter()
-        .find(|t| target_number(t).is_some_and(|n| n < runtime.target))
-    {
-        return Err(InstrumentError::Target {
-            target: target.to_string(),
-            needs: runtime.target,
-        });
-    }
-
+    // The hooks are written while the module is read; what they depend on beyond their function is checked afterwards.
     let mut edits = Edits::new();
+    let mut stream = Stream::new(text)?;
+    let (files, strings) = stream.debug_tables();
+    let mut walker = Walker::new(text, Locations::new(&files, strings), &mut edits, &mut out);
+    let module = stream.functions(|function| walker.function(function))?;
+    out.globals = info::globals(&module);
+    if module
+        .items
+        .iter()
+        .any(|i| matches!(i, Item::Variable(v) if v.name == names::MODULE))
+    {
+        return Ok(already_linked(text, out));
+    }
+    let runtime = runtime_for(&module, text, options)?;
     if module.version.is_some_and(|v| v < runtime.version) {
         let (major, minor) = runtime.version;
         edits.replace(module.version_span.clone(), &format!("{major}.{minor}"));
@@ -191,14 +163,45 @@ pub fn instrument_module(
     if let Some(first) = first {
         edits.insert(first, &runtime.prototypes);
     }
-    let mut walker = function::Walker::new(module, text, &mut edits, &mut out);
-    for item in &module.items {
-        if let Item::Function(function) = item {
-            walker.function(function);
-        }
-    }
     out.text = edits.apply(text, &runtime.text);
     Ok(out)
+}
+
+/// What the host must know of a module that it loads as it is: its kernels and its variables.
+pub fn describe(module: &Module<'_>) -> (Vec<EntryInfo>, Vec<GlobalVar>) {
+    (info::entries(module), info::globals(module))
+}
+
+fn already_linked(text: &str, out: Instrumented) -> Instrumented {
+    Instrumented {
+        text: text.to_string(),
+        sites: Vec::new(),
+        unsupported: Vec::new(),
+        stats: Stats::default(),
+        already_linked: true,
+        ..out
+    }
+}
+
+/// The runtime, if this module can take it.
+fn runtime_for(
+    module: &Module<'_>,
+    text: &str,
+    options: &Options<'_>,
+) -> Result<Runtime, InstrumentError> {
+    if module.address_size != 64 {
+        return Err(InstrumentError::AddressSize(module.address_size));
+    }
+    reserved_name(text)?;
+    let runtime = Runtime::prepare(options.runtime, &module_names(module))?;
+    let too_old = |t: &&&str| target_number(t).is_some_and(|n| n < runtime.target);
+    match module.target.iter().find(too_old) {
+        Some(target) => Err(InstrumentError::Target {
+            target: target.to_string(),
+            needs: runtime.target,
+        }),
+        None => Ok(runtime),
+    }
 }
 
 /// 90 for `sm_90a`.

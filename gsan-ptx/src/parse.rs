@@ -9,7 +9,7 @@ mod function;
 mod operand;
 mod statement;
 
-use crate::ast::{FileEntry, Item, Module, ParseError};
+use crate::ast::{FileEntry, Function, Item, Module, ParseError};
 use crate::tokens::{Kind, token};
 
 /// Braces, brackets and parentheses may nest this deep. Compilers stay below ten; the limit keeps hostile input from
@@ -21,7 +21,56 @@ pub const MAX_NESTING: usize = 128;
 /// # Errors
 /// The first place that is no PTX, a missing `}` (a truncated file), or a missing `.version`.
 pub fn parse(text: &str) -> Result<Module<'_>, ParseError> {
-    Parser::new(text)?.module()
+    Parser::new(text)?.module(|_| {})
+}
+
+/// A module that is read function by function. Of a large one only a function's statements are in memory at a time, and
+/// those mostly in the cache.
+pub(crate) struct Stream<'a>(Parser<'a>);
+
+impl<'a> Stream<'a> {
+    pub(crate) fn new(text: &'a str) -> Result<Stream<'a>> {
+        Parser::new(text).map(Stream)
+    }
+
+    /// What is needed before the functions are read, though it may stand behind them: the files that `.loc` names, and
+    /// the sections with the names of inlined functions. Errors are left to [`Stream::functions`].
+    pub(crate) fn debug_tables(&mut self) -> (Vec<FileEntry<'a>>, Vec<&'a str>) {
+        let parser = &mut self.0;
+        let mut module = Module::default();
+        while let Some(kind) = parser.peek() {
+            let result = match (kind, parser.word()) {
+                (Kind::DotWord, ".file") => parser.file(),
+                (Kind::DotWord, ".section") => parser.section(&mut module),
+                _ => {
+                    parser.bump();
+                    Ok(())
+                }
+            };
+            if result.is_err() {
+                break;
+            }
+        }
+        parser.at = 0;
+        let strings = module.items.into_iter().filter_map(|item| match item {
+            Item::Section { name, span } if name.ends_with("debug_str") => Some(&parser.text[span]),
+            _ => None,
+        });
+        (std::mem::take(&mut parser.files), strings.collect())
+    }
+
+    /// Reads the module and hands each function to `visit`. In the result the bodies have no statements.
+    ///
+    /// # Errors
+    /// As [`parse`].
+    pub(crate) fn functions(mut self, mut visit: impl FnMut(&Function<'a>)) -> Result<Module<'a>> {
+        self.0.module(|function| {
+            visit(function);
+            if let Some(body) = &mut function.body {
+                body.statements = Vec::new();
+            }
+        })
+    }
 }
 
 /// Parses a PTX module from bytes.
@@ -309,18 +358,23 @@ impl<'a> Parser<'a> {
 
     // ---- module level ----
 
-    fn module(mut self) -> Result<Module<'a>> {
+    fn module(&mut self, mut each: impl FnMut(&mut Function<'a>)) -> Result<Module<'a>> {
         let mut module = Module {
             address_size: 64,
             ..Module::default()
         };
         while self.peek().is_some() {
+            let seen = module.items.len();
             self.item(&mut module)?;
+            // An item may be several variables, but is one function at most.
+            if let Some(Item::Function(function)) = module.items[seen..].last_mut() {
+                each(function);
+            }
         }
         if module.version.is_none() {
             return Err(self.error_at(0, "no `.version` directive: this is not a PTX file"));
         }
-        module.files = self.files;
+        module.files = std::mem::take(&mut self.files);
         Ok(module)
     }
 

@@ -2,7 +2,7 @@
 
 mod debug_str;
 
-use crate::ast::{FileEntry, Item, Loc, Module};
+use crate::ast::{FileEntry, Loc};
 use crate::hook::OpWord;
 use debug_str::DebugStrings;
 use std::collections::HashMap;
@@ -122,16 +122,11 @@ struct Inlined<'a> {
 const MAX_CHAIN: usize = 64;
 
 impl<'a> Locations<'a> {
-    pub(crate) fn new(module: &Module<'a>, text: &'a str) -> Locations<'a> {
-        let sections = module.items.iter().filter_map(|item| match item {
-            Item::Section { name, span } if name.ends_with("debug_str") => {
-                Some(&text[span.clone()])
-            }
-            _ => None,
-        });
+    /// `files` are the module's, `strings` its `.debug_str` sections.
+    pub(crate) fn new(files: &[FileEntry<'a>], strings: Vec<&'a str>) -> Locations<'a> {
         Locations {
-            files: module.files.iter().map(|f| (f.index, path(f))).collect(),
-            strings: DebugStrings::new(sections),
+            files: files.iter().map(|f| (f.index, path(f))).collect(),
+            strings: DebugStrings::new(strings),
             current: None,
             inlined: HashMap::new(),
         }
@@ -140,7 +135,8 @@ impl<'a> Locations<'a> {
     /// A new function begins.
     pub(crate) fn reset(&mut self) {
         self.current = None;
-        self.inlined.clear();
+        // Not `clear`: that walks the whole table, which one large function may have left behind.
+        self.inlined = HashMap::new();
     }
 
     pub(crate) fn see(&mut self, loc: &Loc<'a>) {

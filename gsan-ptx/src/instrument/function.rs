@@ -2,9 +2,10 @@
 
 use super::edits::Edits;
 use super::emit::{Base, Emitter, SCRATCH, scalar_text};
+use super::info::entry;
 use super::registers::Registers;
 use super::{Instrumented, Unsupported, hidden_parameter};
-use crate::ast::{Address, Function, Instruction, Module, Operand, Space, Statement};
+use crate::ast::{Address, Function, Instruction, Operand, Space, Statement};
 use crate::hook::{Access, OpWord};
 use crate::memory_op::{Effect, MemoryOp, classify};
 use crate::site::{Locations, Site};
@@ -22,16 +23,14 @@ pub(super) struct Walker<'m, 'e> {
     registers: Registers<'m>,
     function: Arc<str>,
     entry: bool,
-    /// Kernels seen so far: the current one is the last, at this place of `out.entries` plus one.
-    entries: usize,
     /// Where a pragma stands that belongs to the next load: its hook must not come between them.
     pragma: Option<usize>,
 }
 
 impl<'m, 'e> Walker<'m, 'e> {
     pub(super) fn new(
-        module: &Module<'m>,
         text: &'m str,
+        locations: Locations<'m>,
         edits: &'e mut Edits,
         out: &'e mut Instrumented,
     ) -> Walker<'m, 'e> {
@@ -39,7 +38,7 @@ impl<'m, 'e> Walker<'m, 'e> {
             text,
             emit: Emitter::new(edits),
             out,
-            locations: Locations::new(module, text),
+            locations,
             lines: Lines {
                 text,
                 at: 0,
@@ -49,14 +48,13 @@ impl<'m, 'e> Walker<'m, 'e> {
             registers: Registers::new(),
             function: "".into(),
             entry: false,
-            entries: 0,
             pragma: None,
         }
     }
 
     pub(super) fn function(&mut self, function: &Function<'m>) {
         if function.entry {
-            self.entries += 1;
+            self.out.entries.push(entry(function));
             hidden_parameter(self.emit.edits, function);
         }
         let Some(body) = &function.body else { return };
@@ -269,9 +267,8 @@ impl<'m, 'e> Walker<'m, 'e> {
             return;
         }
         if instruction.opcode == "setmaxnreg" {
-            // In a function it says nothing about one kernel in particular.
-            let entry = self.entries.checked_sub(1).filter(|_| self.entry);
-            if let Some(entry) = entry.and_then(|n| self.out.entries.get_mut(n)) {
+            // The kernel in progress is the last one; in a function it says nothing about one kernel in particular.
+            if let Some(entry) = self.out.entries.last_mut().filter(|_| self.entry) {
                 entry.changes_registers = true;
             }
             return;

@@ -121,7 +121,8 @@ pub(super) fn entries(module: &Module<'_>) -> Vec<EntryInfo> {
     functions.map(entry).collect()
 }
 
-fn entry(function: &Function<'_>) -> EntryInfo {
+/// What the host must know of a kernel.
+pub(super) fn entry(function: &Function<'_>) -> EntryInfo {
     let attribute = |name| {
         function
             .attributes

@@ -15,9 +15,9 @@ pub(super) struct DebugStrings<'a> {
 }
 
 impl<'a> DebugStrings<'a> {
-    pub(super) fn new(sections: impl Iterator<Item = &'a str>) -> DebugStrings<'a> {
+    pub(super) fn new(sections: Vec<&'a str>) -> DebugStrings<'a> {
         DebugStrings {
-            sections: sections.collect(),
+            sections,
             read: None,
             known: HashMap::new(),
         }
