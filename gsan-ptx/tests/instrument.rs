@@ -246,6 +246,14 @@ fn a_hook_does_not_part_a_pragma_from_its_load() {
         ),
         "{text}"
     );
+    let tight = run(
+        &(kernel(".loc 1 2 3.pragma \"used_bytes_mask 1\";ld.global.u8 %r1,[%rd1];")
+            + ".file 1 \"f\"\n"),
+    );
+    assert!(
+        tight.text.contains(".loc 1 2 3 call.uni __gsan_access"),
+        "what is inserted does not run into the number"
+    );
     // Another pragma belongs to no load.
     assert!(body(".pragma \"nounroll\";\nld.global.u32 %r1, [%rd1];").starts_with(".pragma"));
 }

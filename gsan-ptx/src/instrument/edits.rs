@@ -77,7 +77,14 @@ impl Edits {
         let mut at = 0;
         for edit in &self.edits {
             out.push_str(&text[at..edit.at]);
-            out.push_str(&self.pieces[edit.piece.clone()]);
+            let piece = &self.pieces[edit.piece.clone()];
+            // `.loc 1 2 3.pragma "…"` is legal: what goes between must not run into the number.
+            let word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$');
+            if piece.as_bytes().first().is_some_and(word) && out.as_bytes().last().is_some_and(word)
+            {
+                out.push(' ');
+            }
+            out.push_str(piece);
             at = edit.at + edit.removes;
         }
         out.push_str(&text[at..]);
@@ -107,7 +114,8 @@ mod tests {
         edits.pieces.push('R');
         edits.fill(reserved, from);
         edits.replace(2..3, "xyz");
-        assert_eq!(edits.apply("ABCD", "tail\n"), "0ARabBxyzcD\ntail\n");
+        // Words are kept apart.
+        assert_eq!(edits.apply(";;;;", "tail\n"), "0;R a b;xyz c;\ntail\n");
     }
 
     #[test]
