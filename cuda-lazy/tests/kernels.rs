@@ -719,3 +719,34 @@ fn threads_share_the_driver() {
         }
     });
 }
+
+#[test]
+fn another_thread_can_queue_what_a_waiting_one_waits_for() {
+    let sim = Simulated::new();
+    let context = sim.context.as_ref().unwrap();
+    let module = module();
+    let word = DeviceBuffer::from_slice(&[0u32]).unwrap();
+    let at = word.as_device_ptr().as_raw();
+    assert_eq!(
+        start(
+            &module.get_function("wait_for_one").unwrap(),
+            (1, 1),
+            0,
+            raw_stream(),
+            at
+        ),
+        0
+    );
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Long enough for the other thread to be in its wait.
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            cust::context::CurrentContext::set_current(context).unwrap();
+            // SAFETY: the address is the buffer's.
+            let queued = unsafe { cuMemsetD32Async(at, 1, 1, raw_stream()) };
+            assert_eq!(code(queued), 0);
+        });
+        assert_eq!(synchronize(), 0);
+    });
+    assert_eq!(word.as_host_vec().unwrap(), [2]);
+}

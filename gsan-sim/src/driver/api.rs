@@ -8,6 +8,7 @@ use super::state::{Driver, Handle, State};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -146,6 +147,16 @@ pub(super) unsafe fn bytes<'a>(address: u64, len: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(address as *const u8, len) }
 }
 
+/// Takes the lock.
+fn lock() -> MutexGuard<'static, State> {
+    WAITING.fetch_add(1, Ordering::Relaxed);
+    let guard = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    WAITING.fetch_sub(1, Ordering::Relaxed);
+    guard
+}
+
+/// Threads that wait for the lock.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| Mutex::new(State::new()));
 /// Told whenever a host function has returned.
 static HOST_FUNCTION_DONE: Condvar = Condvar::new();
@@ -181,13 +192,23 @@ impl Session {
     /// numbers that are looked up.
     pub(super) fn lock() -> Session {
         Session {
-            guard: Some(STATE.lock().unwrap_or_else(PoisonError::into_inner)),
+            guard: Some(lock()),
         }
     }
 
     pub(super) fn state(&mut self) -> &mut State {
-        self.guard
-            .get_or_insert_with(|| STATE.lock().unwrap_or_else(PoisonError::into_inner))
+        self.guard.get_or_insert_with(lock)
+    }
+
+    /// Lets other threads in that wait for the lock, in the middle of a long wait: one of them may be about to queue what
+    /// this one waits for. With a single thread nothing happens, so that its runs can be repeated.
+    pub(super) fn let_others_in(&mut self) {
+        if WAITING.load(Ordering::Relaxed) > 0 {
+            self.guard = None;
+            // The lock is not fair: without a pause this thread would take it again at once.
+            std::thread::sleep(Duration::from_micros(50));
+            self.state();
+        }
     }
 
     /// The driver, if `cuInit` was called.

@@ -8,12 +8,21 @@ use std::ffi::{c_char, c_int};
 /// CUDA 13.0.
 const VERSION: i32 = 13_000;
 
-fn init(session: &mut Session) {
+/// Rights to memory are kept in 64 bits, one for each device.
+const MOST_DEVICES: u32 = 64;
+
+fn init(session: &mut Session) -> Answer {
     let state = session.state();
     if state.driver.is_none() {
         let config = state.config.clone().unwrap_or_else(super::default_config);
+        match config.devices {
+            0 => return Err(Code::NO_DEVICE),
+            1..=MOST_DEVICES => {}
+            _ => return Err(Code::INVALID_VALUE),
+        }
         state.driver = Some(Driver::new(config, state.next_handle));
     }
+    Ok(())
 }
 
 fn text(code: c_int, out: &Out<*const c_char>, name: bool) -> Answer {
@@ -42,8 +51,7 @@ driver_api! {
         if flags != 0 {
             return Err(Code::INVALID_VALUE);
         }
-        init(s);
-        Ok(())
+        init(s)
     }
     fn cuDriverGetVersion(_s, version: Out<i32>) { version.set(VERSION) }
     fn cuGetErrorName(_s, code: c_int, name: Out<*const c_char>) { text(code, &name, true) }

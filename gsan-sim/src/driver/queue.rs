@@ -527,8 +527,11 @@ fn launch_code(error: &LaunchError) -> Code {
 impl Session {
     /// Runs pending work of all streams until `done` says so, at most `most` instructions.
     fn drive(&mut self, most: u64, done: impl Fn(&Driver) -> bool) -> Answer<Waited> {
+        /// Instructions between two looks at whether other threads wait: some milliseconds.
+        const BETWEEN_OTHERS: u64 = 100_000;
         let generation = self.state().generation;
         let mut left = most;
+        let mut since_others = 0;
         loop {
             let state = self.state();
             if state.generation != generation {
@@ -546,7 +549,14 @@ impl Session {
                 state.diagnosis = Some(diagnosis);
             }
             match step {
-                Step::Ran(steps) => left = left.saturating_sub(steps),
+                Step::Ran(steps) => {
+                    left = left.saturating_sub(steps);
+                    since_others += steps;
+                    if since_others >= BETWEEN_OTHERS {
+                        since_others = 0;
+                        self.let_others_in();
+                    }
+                }
                 Step::Host(op, function, data, status) => {
                     self.call_host(generation, op, function, data, status)
                 }
