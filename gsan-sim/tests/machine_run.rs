@@ -187,7 +187,7 @@ fn wild_accesses_are_faults_with_their_place() {
         (
             "mov.u64 %rd2, 0xdeadbeef00; st.u32 [%rd2], %r1;",
             FaultKind::OutOfBounds,
-            0xdead_beef_00,
+            0x00de_adbe_ef00,
         ),
         (
             "add.s64 %rd2, %rd0, 2; ld.global.u32 %r0, [%rd2];",

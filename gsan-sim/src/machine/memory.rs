@@ -20,6 +20,8 @@ pub const ALLOCATIONS: u64 = 1 << 48;
 pub const RESERVATIONS: u64 = (1 << 48) + (1 << 46);
 /// The end of device addresses.
 pub const DEVICE_END: u64 = 1 << 49;
+/// The largest reservation, as on an H200 (which refuses 128 TiB).
+pub const LARGEST_RESERVATION: u64 = 64 << 40;
 /// Alignment of plain allocations.
 pub const ALLOCATION_ALIGN: u64 = 512;
 
@@ -213,7 +215,7 @@ impl Memory {
     pub fn reserve(&mut self, size: u64, align: u64) -> Option<u64> {
         let size = size
             .checked_next_multiple_of(GRANULARITY)
-            .filter(|&s| s > 0)?;
+            .filter(|&s| s > 0 && s <= LARGEST_RESERVATION)?;
         let align = align.max(GRANULARITY).checked_next_power_of_two()?;
         let mut at = RESERVATIONS.checked_next_multiple_of(align)?;
         for (&start, &len) in &self.reservations {

@@ -100,6 +100,36 @@ impl Bench {
         self.machine.launch(launch).unwrap()
     }
 
+    /// A cooperative launch, or one in clusters along x.
+    pub fn start_together(
+        &mut self,
+        name: &str,
+        grid: u32,
+        block: u32,
+        cluster: u32,
+        cooperative: bool,
+        args: &[u64],
+    ) -> GridId {
+        let f = self.kernel(name);
+        let info = self.machine.function_info(f).unwrap();
+        let mut params = vec![0; info.param_bytes as usize];
+        for (&(offset, size), arg) in info.params.iter().zip(args) {
+            params[offset as usize..(offset + size) as usize]
+                .copy_from_slice(&arg.to_le_bytes()[..size as usize]);
+        }
+        let launch = LaunchDesc {
+            device: 0,
+            function: f,
+            grid: [grid, 1, 1],
+            block: [block, 1, 1],
+            cluster: [cluster, 1, 1],
+            dynamic_shared: 0,
+            params,
+            cooperative,
+        };
+        self.machine.launch(launch).unwrap()
+    }
+
     pub fn finish(&mut self) -> Result<(), Stop> {
         loop {
             match self.machine.run(1 << 40) {

@@ -3,7 +3,7 @@
 use super::{End, Exec, Failed, Flow, Halt, set_predicate, write};
 use crate::machine::ir::{Barrier, BarrierKind, NONE, Src};
 use crate::machine::ir::{Op, Program};
-use crate::machine::state::{BARRIERS, BarrierState, Block, State, Warp};
+use crate::machine::state::{BARRIERS, BarrierState, Block, Group, State, Warp};
 
 impl Exec<'_> {
     pub(super) fn barrier(
@@ -107,39 +107,31 @@ impl Exec<'_> {
         &mut self,
         warp: &mut Warp,
         mask: u32,
-        lanes: Src,
+        masks: Src,
     ) -> Result<Flow, Failed> {
-        let frame = warp.groups[warp.current].frame;
-        let lane = mask.trailing_zeros();
-        let wanted = self.row(warp, frame, lanes)[lane as usize] as u32;
-        if wanted & mask != mask {
-            return Err((
-                Halt::illegal(format!("bar.warp.sync {wanted:#x} by lanes {mask:#x}")),
-                lane,
-            ));
-        }
-        self.isolate(warp, mask);
-        let current = warp.current;
-        warp.groups[current].state = State::WarpSync;
-        let there = |w: &Warp| {
-            w.groups
+        self.split_by_mask(warp, mask, masks, false, |exec, warp, g, named| {
+            let wanted = named & warp.live;
+            if wanted & warp.groups[g].mask == 0 {
+                // Undefined by the manual, harmless on the hardware: who is not in the mask does not wait.
+                warp.groups[g].pc += 1;
+                return;
+            }
+            warp.groups[g].state = State::WarpSync;
+            let waits = |g: &Group| g.state == State::WarpSync && g.mask & wanted == g.mask;
+            let there = warp
+                .groups
                 .iter()
-                .filter(|g| g.state == State::WarpSync && g.mask & wanted != 0)
-                .fold(0, |m, g| m | g.mask)
-        };
-        if wanted & warp.live & !there(warp) != 0 {
-            return Ok(Flow::Moved);
-        }
-        for group in warp
-            .groups
-            .iter_mut()
-            .filter(|g| g.state == State::WarpSync && g.mask & wanted != 0)
-        {
-            group.state = State::Ready;
-            group.pc += 1;
-            group.last = *self.steps;
-        }
-        Ok(Flow::Moved)
+                .filter(|g| waits(g))
+                .fold(0, |m, g| m | g.mask);
+            if there != wanted {
+                return;
+            }
+            for group in warp.groups.iter_mut().filter(|g| waits(g)) {
+                group.state = State::Ready;
+                group.pc += 1;
+                group.last = *exec.steps;
+            }
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Exec, Failed, Flow, Halt, predicate, set_predicate, write};
 use crate::machine::alu::lanes;
-use crate::machine::ir::{NONE, WarpKind, WarpOp};
+use crate::machine::ir::{NONE, Src, WarpKind, WarpOp};
 use crate::machine::state::{State, Warp};
 use crate::machine::ty::{Row, Ty};
 
@@ -25,29 +25,75 @@ impl Exec<'_> {
         mask: u32,
         op: &WarpOp,
     ) -> Result<Flow, Failed> {
-        let frame = warp.groups[warp.current].frame;
-        let lane = mask.trailing_zeros();
         if op.mask == NONE {
-            return Ok(self.finish(warp, mask, op, &[warp.current], mask, mask));
-        }
-        let named = self.row(warp, frame, op.mask)[lane as usize] as u32;
-        if named & mask != mask {
-            return Err((
-                Halt::illegal(format!(
-                    "lanes {mask:#x} are not all in the mask {named:#x}"
-                )),
-                lane,
-            ));
-        }
-        let wanted = named & warp.live;
-        self.isolate(warp, mask);
-        if wanted == mask {
+            self.isolate(warp, mask);
             let current = warp.current;
-            return Ok(self.finish(warp, mask, op, &[current], mask, named));
+            self.finish(warp, op, &[current], mask, mask);
+            return Ok(Flow::Moved);
         }
+        self.split_by_mask(warp, mask, op.mask, true, |exec, warp, g, named| {
+            exec.arrive(warp, g, op, named);
+        })
+    }
+
+    /// Lanes may bring different masks along (parts of a warp that each work on their own): every part is a group of
+    /// its own then, and `arrive` is called for each. `strict`: a lane outside its own mask is an error.
+    pub(super) fn split_by_mask(
+        &mut self,
+        warp: &mut Warp,
+        mask: u32,
+        masks: Src,
+        strict: bool,
+        mut arrive: impl FnMut(&mut Self, &mut Warp, usize, u32),
+    ) -> Result<Flow, Failed> {
+        self.isolate(warp, mask);
         let current = warp.current;
-        warp.groups[current].state = State::Collective;
-        let pc = warp.groups[current].pc;
+        let row = *self.row(warp, warp.groups[current].frame, masks);
+        let mut rest = mask;
+        while rest != 0 {
+            let lane = rest.trailing_zeros();
+            let named = row[lane as usize] as u32;
+            let mut lanes = 0;
+            lanes!(rest, l, lanes |= u32::from(row[l] as u32 == named) << l);
+            if strict {
+                rest &= !lanes;
+            } else {
+                // Members and others apart.
+                lanes &= if named >> lane & 1 == 1 {
+                    named
+                } else {
+                    !named
+                };
+                rest &= !lanes;
+            }
+            if strict && named & lanes != lanes {
+                let what = format!("lanes {lanes:#x} are not all in the mask {named:#x}");
+                return Err((Halt::illegal(what), lane));
+            }
+            let g = if rest == 0 {
+                current
+            } else {
+                let mut part = warp.groups[current].clone();
+                part.mask = lanes;
+                part.last = *self.steps;
+                warp.groups[current].mask = rest;
+                warp.groups.push(part);
+                warp.groups.len() - 1
+            };
+            arrive(self, warp, g, named);
+        }
+        Ok(Flow::Moved)
+    }
+
+    /// A group has come to the instruction: it goes on if it completes the mask, else it waits.
+    fn arrive(&mut self, warp: &mut Warp, g: usize, op: &WarpOp, named: u32) {
+        let wanted = named & warp.live;
+        let mask = warp.groups[g].mask;
+        if wanted == mask {
+            return self.finish(warp, op, &[g], mask, named);
+        }
+        warp.groups[g].state = State::Collective;
+        let pc = warp.groups[g].pc;
         let there: Vec<usize> = (0..warp.groups.len())
             .filter(|&i| {
                 let g = &warp.groups[i];
@@ -56,25 +102,17 @@ impl Exec<'_> {
             .collect();
         let arrived = there.iter().fold(0, |m, &i| m | warp.groups[i].mask);
         if arrived != wanted {
-            return Ok(Flow::Moved);
+            return;
         }
         for &i in &there {
             warp.groups[i].state = State::Ready;
             warp.groups[i].last = *self.steps;
         }
-        Ok(self.finish(warp, mask, op, &there, arrived, named))
+        self.finish(warp, op, &there, arrived, named);
     }
 
     /// Gathers the operands of all groups that take part, computes, and hands the results out.
-    fn finish(
-        &mut self,
-        warp: &mut Warp,
-        mask: u32,
-        op: &WarpOp,
-        groups: &[usize],
-        lanes: u32,
-        named: u32,
-    ) -> Flow {
+    fn finish(&mut self, warp: &mut Warp, op: &WarpOp, groups: &[usize], lanes: u32, named: u32) {
         let mut inputs = Inputs {
             a: [0; 32],
             b: [0; 32],
@@ -83,16 +121,9 @@ impl Exec<'_> {
             lanes,
             named,
         };
-        let share = |g: usize, warp: &Warp| {
-            if groups.len() == 1 {
-                mask
-            } else {
-                warp.groups[g].mask
-            }
-        };
         for &g in groups {
             let frame = warp.groups[g].frame;
-            let mine = share(g, warp);
+            let mine = warp.groups[g].mask;
             let (a, b, c) = (
                 self.row(warp, frame, op.a),
                 self.row(warp, frame, op.b),
@@ -109,12 +140,11 @@ impl Exec<'_> {
         let (row, p) = compute(op.kind, op.ty, &inputs);
         for &g in groups {
             let frame = warp.groups[g].frame;
-            let mine = share(g, warp);
+            let mine = warp.groups[g].mask;
             write(warp, frame, op.d, &row, mine);
             set_predicate(warp, frame, op.p, p, mine);
             warp.groups[g].pc += 1;
         }
-        Flow::Moved
     }
 }
 
