@@ -6,6 +6,7 @@ pub mod demo;
 pub mod device;
 pub mod element;
 pub mod failure;
+pub mod interrupt;
 pub mod names;
 pub mod output;
 pub mod progress;

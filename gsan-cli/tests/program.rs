@@ -526,3 +526,50 @@ fn expectations_decide_the_exit_code_of_a_scenario() {
         got.err
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_prints_what_was_found() {
+    let ptx = scratch("interrupted.ptx", SPIN);
+    let mut command = gsan(&[
+        "run",
+        ptx.to_str().unwrap(),
+        "--kernel",
+        "spin",
+        "--grid",
+        "1",
+        "--block",
+        "1",
+    ]);
+    command.args([
+        "--arg",
+        "buf:u32[1]",
+        "--device",
+        "sim",
+        "--format",
+        "json",
+        "--budget",
+        "1000000000000",
+    ]);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let id = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let got = done(child.wait_with_output().unwrap());
+    assert_eq!(got.code, 3, "{}", got.err);
+    let report: serde_json::Value = serde_json::from_str(&got.out).unwrap();
+    assert_eq!(
+        (&report["outcome"], &report["message"]),
+        (&"budget".into(), &"interrupted".into())
+    );
+}

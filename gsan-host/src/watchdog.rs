@@ -1,8 +1,11 @@
 //! The watchdog: a thread that reports what was found when one wait of the host takes too long.
 //!
+//! An interrupt (Ctrl-C) counts as such a wait, if the caller names a flag that its signal handler sets.
+//!
 //! A kernel that never ends cannot be stopped through the driver, and the waiting thread cannot be woken. Race records
 //! lie in page-locked memory, so this thread can still read them; its callback prints them and ends the process.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,7 +20,12 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    /// Set by a signal handler, which can wake nobody: looked at every [`GLANCE`].
+    interrupt: Option<&'static AtomicBool>,
 }
+
+/// How often an interrupt's flag is looked at.
+const GLANCE: Duration = Duration::from_millis(100);
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -36,9 +44,13 @@ impl Watchdog {
     /// Starts it; `on_expiry` runs at most once, in its thread.
     pub(crate) fn start(
         limit: Duration,
+        interrupt: Option<&'static AtomicBool>,
         on_expiry: impl FnOnce() + Send + 'static,
     ) -> std::io::Result<Watchdog> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared {
+            interrupt,
+            ..Shared::default()
+        });
         let seen = shared.clone();
         let thread = std::thread::Builder::new()
             .name("gsan watchdog".into())
@@ -66,25 +78,35 @@ impl Watchdog {
     }
 }
 
-/// Waits for a deadline to pass (true) or for the end (false).
+/// Waits for a deadline to pass or an interrupt (true), or for the end (false).
 fn watch(shared: &Shared) -> bool {
     let mut state = shared.lock();
     loop {
         if state.stop {
             return false;
         }
-        state = match state.deadline {
+        let now = Instant::now();
+        let left = state.deadline.map(|d| d.saturating_duration_since(now));
+        if left.is_some_and(|l| l.is_zero())
+            || shared.interrupt.is_some_and(|i| i.load(Ordering::Relaxed))
+        {
+            return true;
+        }
+        let sleep = match (left, shared.interrupt) {
+            (left, Some(_)) => Some(left.map_or(GLANCE, |l| l.min(GLANCE))),
+            (left, None) => left,
+        };
+        state = match sleep {
             None => shared
                 .changed
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner),
-            Some(deadline) => {
-                let now = Instant::now();
-                if now >= deadline {
-                    return true;
-                }
-                let waited = shared.changed.wait_timeout(state, deadline - now);
-                waited.unwrap_or_else(PoisonError::into_inner).0
+            Some(time) => {
+                shared
+                    .changed
+                    .wait_timeout(state, time)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0
             }
         };
     }
@@ -121,8 +143,10 @@ mod tests {
     #[test]
     fn it_calls_when_a_wait_takes_too_long() {
         let (send, receive) = mpsc::channel();
-        let dog =
-            Watchdog::start(Duration::from_millis(10), move || send.send(()).unwrap()).unwrap();
+        let dog = Watchdog::start(Duration::from_millis(10), None, move || {
+            send.send(()).unwrap()
+        })
+        .unwrap();
         let _armed = dog.arm();
         receive.recv_timeout(Duration::from_secs(20)).unwrap();
     }
@@ -130,8 +154,10 @@ mod tests {
     #[test]
     fn it_keeps_quiet_when_waits_end_in_time_or_nobody_waits() {
         let (send, receive) = mpsc::channel::<()>();
-        let dog =
-            Watchdog::start(Duration::from_secs(3600), move || send.send(()).unwrap()).unwrap();
+        let dog = Watchdog::start(Duration::from_secs(3600), None, move || {
+            send.send(()).unwrap()
+        })
+        .unwrap();
         for _ in 0..100 {
             drop(dog.arm());
         }
@@ -143,10 +169,22 @@ mod tests {
     #[test]
     fn an_inner_wait_does_not_end_the_outer_one() {
         let (send, receive) = mpsc::channel();
-        let dog =
-            Watchdog::start(Duration::from_millis(50), move || send.send(()).unwrap()).unwrap();
+        let dog = Watchdog::start(Duration::from_millis(50), None, move || {
+            send.send(()).unwrap()
+        })
+        .unwrap();
         let _outer = dog.arm();
         drop(dog.arm());
+        receive.recv_timeout(Duration::from_secs(20)).unwrap();
+    }
+
+    #[test]
+    fn an_interrupt_calls_although_nobody_waits() {
+        static FLAG: AtomicBool = AtomicBool::new(false);
+        let (send, receive) = mpsc::channel();
+        let limit = Duration::from_secs(3600);
+        let _dog = Watchdog::start(limit, Some(&FLAG), move || send.send(()).unwrap()).unwrap();
+        FLAG.store(true, Ordering::Relaxed);
         receive.recv_timeout(Duration::from_secs(20)).unwrap();
     }
 }

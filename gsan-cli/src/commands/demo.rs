@@ -4,6 +4,7 @@ use crate::args::DemoArgs;
 use crate::demo::{PAIRS, Pair};
 use crate::device;
 use crate::failure::{Failure, Result, exit};
+use crate::interrupt;
 use crate::output;
 use crate::progress;
 use crate::render::text;
@@ -49,6 +50,7 @@ pub fn run(args: &DemoArgs) -> Result<u8> {
         budget: None,
         print: Vec::new(),
     };
+    interrupt::catch();
     let mut tally = Tally::default();
     for pair in pairs {
         one_pair(pair, &options, &mut tally)?;
@@ -126,11 +128,11 @@ fn one_twin(pair: &Pair, racy: bool, options: &Options) -> Result<Finished> {
 
 fn on_expiry() -> OnExpiry {
     Arc::new(|report: Report| {
-        let message = format!(
-            "the device did not answer for {} seconds; {} races were found until then",
-            TIME_LIMIT.as_secs(),
-            report.races.len()
-        );
+        let why = report
+            .message
+            .as_deref()
+            .unwrap_or("the device does not answer");
+        let message = format!("{why}; {} races were found until then", report.races.len());
         output::error(&message);
         std::process::exit(i32::from(exit::RUN));
     })

@@ -3,6 +3,7 @@
 use crate::args::RunArgs;
 use crate::device;
 use crate::failure::{Failure, Result, exit};
+use crate::interrupt;
 use crate::output::{self, Reporter};
 use crate::progress;
 use crate::scenario::model::{ModuleSource, Scenario};
@@ -39,6 +40,7 @@ pub fn run(args: &RunArgs) -> Result<u8> {
         print,
     };
     let reporter = reporter(args, &scenario);
+    interrupt::catch();
     let progress = progress::schedules(&scenario.name, options.schedules);
     let on_expiry = on_expiry(reporter.clone());
     let finished = prepared.run(&options, &on_expiry, &mut |n| {
@@ -102,7 +104,12 @@ fn on_expiry(reporter: Reporter) -> OnExpiry {
             .message
             .take()
             .unwrap_or_else(|| "the device does not answer".into());
-        report.message = Some(format!("{why} (--time-limit SECONDS waits longer)"));
+        let hint = if interrupt::happened() {
+            ""
+        } else {
+            " (--time-limit SECONDS waits longer)"
+        };
+        report.message = Some(format!("{why}{hint}"));
         if let Err(failure) = reporter.emit(&report, &[]) {
             output::error(&failure.message);
         }

@@ -6,6 +6,7 @@ use super::model::*;
 use crate::device::{Chosen, reset_simulator};
 use crate::element::Init;
 use crate::failure::{Failure, Result};
+use crate::interrupt;
 use crate::ptx::{self, one_line};
 use crate::render::json::Printed;
 use gsan_host::report::{Outcome, Report};
@@ -175,6 +176,7 @@ impl<'a> Prepared<'a> {
             .schedule_seed(options.device.simulated.then_some(seed))
             .instrument(options.instrument)
             .watchdog(options.time_limit, expiry)
+            .interrupt(&interrupt::INTERRUPTED)
             .build()
             .map_err(|e| at_line(self.scenario, 0, e))?;
         let mut issuer = Issuer::new(self, session);

@@ -15,6 +15,7 @@ use crate::runtime_state::{Common, RuntimeState, Shape, ShapeRequest, blocks_per
 use crate::watchdog::Watchdog;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -44,6 +45,7 @@ pub struct Builder {
     schedule_seed: Option<u64>,
     instrument: bool,
     watchdog: Option<(Duration, OnExpiry)>,
+    interrupt: Option<&'static AtomicBool>,
 }
 
 impl Builder {
@@ -56,6 +58,7 @@ impl Builder {
             schedule_seed: None,
             instrument: true,
             watchdog: None,
+            interrupt: None,
         }
     }
 
@@ -106,6 +109,12 @@ impl Builder {
         self
     }
 
+    /// Lets the watchdog call too when `flag` is set, as a handler of Ctrl-C may do. Without a watchdog it does nothing.
+    pub fn interrupt(mut self, flag: &'static AtomicBool) -> Builder {
+        self.interrupt = Some(flag);
+        self
+    }
+
     /// Opens the devices, makes the reservation and the runtime's state.
     pub fn build(self) -> Result<Session> {
         if self.devices.is_empty() {
@@ -148,7 +157,7 @@ impl Builder {
             schedule_seed: self.schedule_seed,
         };
         if let Some((limit, on_expiry)) = self.watchdog {
-            session.watchdog = Some(start_watchdog(&session, limit, on_expiry)?);
+            session.watchdog = Some(start_watchdog(&session, limit, self.interrupt, on_expiry)?);
         }
         Ok(session)
     }
@@ -196,7 +205,12 @@ impl Builder {
     }
 }
 
-fn start_watchdog(session: &Session, limit: Duration, on_expiry: OnExpiry) -> Result<Watchdog> {
+fn start_watchdog(
+    session: &Session,
+    limit: Duration,
+    interrupt: Option<&'static AtomicBool>,
+    on_expiry: OnExpiry,
+) -> Result<Watchdog> {
     let catalogue = session.catalogue.clone();
     let views: Vec<RecordView> = session
         .checked
@@ -208,15 +222,19 @@ fn start_watchdog(session: &Session, limit: Duration, on_expiry: OnExpiry) -> Re
     let device = reporting::device_info(session);
     let seed = session.schedule_seed;
     let expired = move || {
-        let message = format!(
-            "the host has waited for more than {} s: a kernel may never end",
-            limit.as_secs_f64()
-        );
+        let message = if interrupt.is_some_and(|i| i.load(Ordering::Relaxed)) {
+            "interrupted".to_string()
+        } else {
+            format!(
+                "the host has waited for more than {} s: a kernel may never end",
+                limit.as_secs_f64()
+            )
+        };
         on_expiry(reporting::from_views(
             &views, &catalogue, device, seed, message,
         ));
     };
-    Watchdog::start(limit, expired).map_err(|e| {
+    Watchdog::start(limit, interrupt, expired).map_err(|e| {
         Error::Configuration(format!("the watchdog's thread could not be started: {e}"))
     })
 }
