@@ -253,7 +253,12 @@ impl<M: Machine> State<M> {
         if token == 0 || m.load32_acquire(field!(addr, Snapshot, token)) != token {
             return false;
         }
-        let published = Published { m, addr, thread: self.thread_id(), token };
+        let published = Published {
+            m,
+            addr,
+            thread: self.thread_id(),
+            token,
+        };
         published.joined() == 0 && published.entry(published.thread) >= epoch && published.intact()
     }
 

@@ -15,6 +15,9 @@ pub const LAYOUT_VERSION: u32 = 1;
 /// Bytes of user memory that one shadow cell covers.
 pub const WORD: u64 = 4;
 
+/// The site of an access that stands in no module: an operation of the host.
+pub const NO_SITE: u32 = 0x7fff_ffff;
+
 /// Who an operation synchronises with. The numbers are part of [`Op`] and of the hooks' interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -96,6 +99,11 @@ impl Op {
     /// Builds the word; `size` below 1024.
     pub const fn new(access: Access, size: u32, order: Order, scope: Scope) -> Op {
         Op((size & 0x3ff) | (access as u32) << 10 | (order as u32) << 13 | (scope as u32) << 16)
+    }
+
+    /// The same operation on another number of bytes.
+    pub const fn with_size(self, size: u32) -> Op {
+        Op(self.0 & !0x3ff | size & 0x3ff)
     }
 
     /// Sets the `volatile` bit.
@@ -610,6 +618,8 @@ impl RaceSide {
     pub const SITE: u32 = 8;
     /// `op` is exact.
     pub const OP: u32 = 16;
+    /// All that a kernel's own access knows of itself.
+    pub const KERNEL_SIDE: u32 = Self::LAUNCH | Self::BLOCK | Self::THREAD | Self::SITE | Self::OP;
     /// `site` is a line and column (`line << 10 | column`) of a hand-linked module's source, not an index.
     pub const LINKED_SITE: u32 = 32;
 }

@@ -170,7 +170,10 @@ fn two_threads_of_a_block_import_what_is_pending() {
         let (data, flag) = (d.real(), d.real() + 8);
         let both = move |host: Host| {
             strong(host, Access::Load, Order::Relaxed, flag, || {});
-            detector::fence(state(host), Op::new(Access::Fence, 0, Order::AcqRel, Scope::Gpu));
+            detector::fence(
+                state(host),
+                Op::new(Access::Fence, 0, Order::AcqRel, Scope::Gpu),
+            );
             plain(host, Access::Load, data);
         };
         let other = thread::spawn(move || both(threads[1]));

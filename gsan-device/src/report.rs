@@ -3,8 +3,8 @@
 use crate::block;
 use crate::clock::State;
 use crate::layout::{
-    Counters, Epoch, GlobalState, LaunchRecord, Op, Order, RaceKey, RaceRecord, RaceSide, Scope,
-    Tenant, ThreadState,
+    Counters, Epoch, GlobalState, LaunchRecord, NO_SITE, Op, Order, RaceKey, RaceRecord, RaceSide,
+    Scope, Tenant, ThreadState,
 };
 use crate::machine::{Machine, field};
 use crate::reference::Conflict;
@@ -86,20 +86,17 @@ fn write<M: Machine>(
     );
     store3(m, field!(side, RaceSide, block), m.block());
     store3(m, field!(side, RaceSide, thread), m.thread());
-    let linked = if site & LINKED_SITE != 0 {
-        RaceSide::LINKED_SITE
+    let known = if site == NO_SITE {
+        // A host operation: which of the touching kernel's threads it was means nothing.
+        RaceSide::LAUNCH | RaceSide::OP
+    } else if site & LINKED_SITE != 0 {
+        RaceSide::KERNEL_SIDE | RaceSide::LINKED_SITE
     } else {
-        0
+        RaceSide::KERNEL_SIDE
     };
     m.store32(field!(side, RaceSide, site), site & !LINKED_SITE);
     m.store32(field!(side, RaceSide, module_id), module);
     m.store32(field!(side, RaceSide, op), op.0);
-    let known = RaceSide::LAUNCH
-        | RaceSide::BLOCK
-        | RaceSide::THREAD
-        | RaceSide::SITE
-        | RaceSide::OP
-        | linked;
     m.store32(field!(side, RaceSide, known), known);
     m.store32(field!(side, RaceSide, slot), me.thread_id());
     m.store32(field!(side, RaceSide, epoch), me.epoch());

@@ -1,10 +1,10 @@
 //! The hooks that instrumented PTX calls (ARCHITECTURE.md lists them): names and parameters, nothing else. The work is
 //! gsan-device's.
 #![no_std]
-#![feature(abi_ptx)]
+#![feature(abi_ptx, stdarch_nvptx)]
 
 use gsan_device::clock::State;
-use gsan_device::layout::Op;
+use gsan_device::layout::{NO_SITE, Op};
 use gsan_device::machine::Machine;
 use gsan_device::nvptx::Nvptx;
 use gsan_device::{block, detector};
@@ -70,6 +70,31 @@ pub unsafe extern "ptx-kernel" fn __gsan_join_rows(dst: u64, src: u64, n: u32) {
         m.max32(dst.wrapping_add(4 * i as u64), m.load32(src.wrapping_add(4 * i as u64)));
         i = i.wrapping_add(threads.wrapping_mul(m.grid()[0]));
     }
+}
+
+/// An operation of the host (memset, copy) as accesses of a logical thread of its own: launched in the operation's stream,
+/// before it. Any grid; checks `bytes` bytes at `addr` as `op` says, 16 at a time.
+///
+/// # Safety
+/// `launch` is a [`gsan_device::layout::LaunchRecord`] of this launch, and shared memory was grown as for any kernel.
+#[unsafe(no_mangle)]
+pub unsafe extern "ptx-kernel" fn __gsan_touch(addr: u64, bytes: u64, op: u32, launch: u64) {
+    let m = Nvptx;
+    let thread = m.thread()[0];
+    if thread == 0 {
+        block::enter(m, launch);
+    }
+    // SAFETY: every thread of the block comes here.
+    unsafe { core::arch::nvptx::_syncthreads() };
+    let me = State::at(m, block::state(m));
+    let threads = m.block_threads();
+    let mut at = 16 * m.block()[0].wrapping_mul(threads).wrapping_add(thread) as u64;
+    while at < bytes {
+        let size = (bytes - at).min(16) as u32;
+        detector::access(me, addr.wrapping_add(at), Op(op).with_size(size), NO_SITE);
+        at = at.wrapping_add(16 * threads.wrapping_mul(m.grid()[0]) as u64);
+    }
+    block::exit(m);
 }
 
 #[panic_handler]

@@ -117,7 +117,11 @@ fn blocks_beyond_the_slots_share_one_and_lose_no_order() {
 #[test]
 fn fences_of_sharing_blocks_do_not_undo_each_other() {
     // The second block's fence has the later epoch; the first block's must not put the older one back.
-    let d = Device::new(Shape { num_sms: 2, slots_per_sm: 1, ..Shape::default() });
+    let d = Device::new(Shape {
+        num_sms: 2,
+        slots_per_sm: 1,
+        ..Shape::default()
+    });
     let record = d.launch(0, 0, 1);
     let a = Block::enter(&d, record, 0, 0, 0);
     let b = Block::enter(&d, record, 0, 0, 1);
@@ -125,7 +129,8 @@ fn fences_of_sharing_blocks_do_not_undo_each_other() {
     let stale = a.state().close_epoch();
     b.store(0);
     b.fence(Order::AcqRel, Scope::Gpu);
-    let fence_gpu = a.state().addr + core::mem::offset_of!(crate::layout::ThreadState, fence_gpu) as u64;
+    let fence_gpu =
+        a.state().addr + core::mem::offset_of!(crate::layout::ThreadState, fence_gpu) as u64;
     crate::machine::Machine::max32(a.host, fence_gpu, stale);
     b.relaxed_store(64);
     reader.acquire(64);
