@@ -101,13 +101,9 @@ impl<'a> Detector<'a> {
             if members.len() < 2 || members.iter().all(|a| !self.is_special(*a)) {
                 continue;
             }
-            let mut named: Vec<(String, AnchorId)> = members
-                .iter()
-                .map(|a| (self.space.key(self.module, *a), *a))
-                .collect();
-            named.sort();
-            let key = named.first().map(|n| n.0.clone()).unwrap_or_default();
-            keyed.push((key, named.into_iter().map(|n| n.1).collect::<Vec<_>>()));
+            // The classes' order is that of their names; inside a class the order of execution counts.
+            let key = members.iter().map(|a| self.space.key(self.module, *a)).min().unwrap_or_default();
+            keyed.push((key, self.ordered(members)));
         }
         keyed.sort();
         for (_, members) in keyed {
@@ -119,16 +115,19 @@ impl<'a> Detector<'a> {
     /// Looks at a list of anchors as if they shared memory.
     pub fn check_list(&mut self, members: &[AnchorId]) -> Result<bool, PassError> {
         let before = self.findings.len();
-        let mut named: Vec<(String, AnchorId)> = members
-            .iter()
-            .map(|a| (self.space.key(self.module, *a), *a))
-            .collect();
-        named.sort();
-        let list: Vec<AnchorId> = named.into_iter().map(|n| n.1).collect();
+        let list = self.ordered(members);
         self.merged = true;
         self.class(&list)?;
         self.merged = false;
         Ok(self.findings.len() > before)
+    }
+
+    /// By topological id, which counts through all graphs; an operator's inputs before its outputs.
+    fn ordered(&self, members: &[AnchorId]) -> Vec<AnchorId> {
+        let mut list: Vec<(Option<i64>, AnchorId)> =
+            members.iter().map(|a| (self.node(self.space.at(*a)).id, *a)).collect();
+        list.sort_unstable();
+        list.into_iter().map(|l| l.1).collect()
     }
 
     pub(super) fn is_special(&self, a: AnchorId) -> bool {
@@ -180,7 +179,7 @@ impl<'a> Detector<'a> {
                 &inner.1[..]
             };
             for j in rest {
-                // The one whose name comes first is the pair's first.
+                // The one that runs first is the pair's first.
                 let (a, b) = (members[*i.min(j) as usize], members[*i.max(j) as usize]);
                 if self.skips(a, b) {
                     continue;
