@@ -23,19 +23,16 @@ pub fn make() -> Result {
         "gsan",
     ]))?;
     copy_program("gsan", &bundle)?;
-    // The benchmark program, where the bench crate has one by now.
-    if root().join("bench/src/bin/gpu.rs").is_file() {
-        process::run(cargo().args([
-            "build",
-            "--release",
-            "--quiet",
-            "--package",
-            "gsan-bench",
-            "--bin",
-            "gpu",
-        ]))?;
-        copy_program("gpu", &bundle)?;
-    }
+    process::run(cargo().args([
+        "build",
+        "--release",
+        "--quiet",
+        "--package",
+        "gsan-bench",
+        "--bin",
+        "gsan-bench",
+    ]))?;
+    copy_program("gsan-bench", &bundle)?;
     for file in inputs() {
         let name = file.strip_prefix(root()).unwrap_or(&file);
         copy(&file, &bundle.join(name))?;

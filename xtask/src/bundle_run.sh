@@ -90,9 +90,9 @@ done
 echo
 echo "$((total - failed)) of $total as expected"
 
-if [ "$bench" = yes ] && [ ${#names[@]} = 0 ] && [ -x ./gpu ]; then
+if [ "$bench" = yes ] && [ ${#names[@]} = 0 ] && [ -x ./gsan-bench ]; then
     echo
     echo "what detection costs:"
-    timeout -k 5 600 ./gpu || failed=$((failed + 1))
+    timeout -k 5 600 ./gsan-bench --device cuda --out results/bench.md || failed=$((failed + 1))
 fi
 [ "$failed" = 0 ]
