@@ -168,11 +168,11 @@ fn two_threads_of_a_block_import_what_is_pending() {
         let threads = [d.thread(0, 1, 1, 0, 2), d.thread(0, 1, 1, 1, 2)];
         block::enter(threads[0], record);
         let (data, flag) = (d.real(), d.real() + 8);
+        strong(threads[0], Access::Load, Order::Relaxed, flag, || {});
         let both = move |host: Host| {
-            strong(host, Access::Load, Order::Relaxed, flag, || {});
             detector::fence(
                 state(host),
-                Op::new(Access::Fence, 0, Order::AcqRel, Scope::Gpu),
+                Op::new(Access::Fence, 0, Order::Acquire, Scope::Gpu),
             );
             plain(host, Access::Load, data);
         };
