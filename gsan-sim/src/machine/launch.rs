@@ -140,6 +140,12 @@ impl Machine {
                 self.config.max_shared_per_block
             )));
         }
+        if info.local_bytes > self.config.max_local_per_thread {
+            return Err(LaunchError::OutOfResources(format!(
+                "{} bytes of local memory; a thread can have {}",
+                info.local_bytes, self.config.max_local_per_thread
+            )));
+        }
         let per_sm = self.room(threads as u32, shared);
         let room = u64::from(per_sm) * u64::from(self.config.sms);
         if room < u64::from(size) {

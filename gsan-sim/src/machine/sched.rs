@@ -220,6 +220,7 @@ impl Machine {
 
     fn stop(&mut self, stop: Stop) -> RunEvent {
         self.abort();
+        self.budget_start = self.steps;
         RunEvent::Stopped(stop)
     }
 

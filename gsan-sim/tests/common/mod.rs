@@ -84,8 +84,8 @@ impl Bench {
         let mut params = vec![0; info.param_bytes as usize];
         assert_eq!(info.params.len(), args.len());
         for (&(offset, size), arg) in info.params.iter().zip(args) {
-            params[offset as usize..(offset + size) as usize]
-                .copy_from_slice(&arg.to_le_bytes()[..size as usize]);
+            let n = size.min(8) as usize;
+            params[offset as usize..offset as usize + n].copy_from_slice(&arg.to_le_bytes()[..n]);
         }
         let launch = LaunchDesc {
             device: 0,
@@ -114,8 +114,8 @@ impl Bench {
         let info = self.machine.function_info(f).unwrap();
         let mut params = vec![0; info.param_bytes as usize];
         for (&(offset, size), arg) in info.params.iter().zip(args) {
-            params[offset as usize..(offset + size) as usize]
-                .copy_from_slice(&arg.to_le_bytes()[..size as usize]);
+            let n = size.min(8) as usize;
+            params[offset as usize..offset as usize + n].copy_from_slice(&arg.to_le_bytes()[..n]);
         }
         let launch = LaunchDesc {
             device: 0,
@@ -123,7 +123,7 @@ impl Bench {
             grid: [grid, 1, 1],
             block: [block, 1, 1],
             cluster: [cluster, 1, 1],
-            dynamic_shared: 0,
+            dynamic_shared: 512,
             params,
             cooperative,
         };

@@ -85,7 +85,7 @@ impl<'a> Decoder<'_, 'a> {
             return invalid("`ld` without a type");
         };
         let place = self.address(self.operand(i, 1)?)?;
-        let mut targets = self.targets(self.operand(i, 0)?)?;
+        let mut targets = self.targets(self.operand(i, 0)?, ty)?;
         if ty == Ty::B128 {
             targets = targets
                 .iter()
@@ -206,7 +206,7 @@ impl<'a> Decoder<'_, 'a> {
         };
         let d = match (result, i.operands.first()) {
             (true, Some(Operand::Sink)) | (false, _) => vec![NONE; b.len()],
-            (true, Some(o)) => self.targets(o)?.iter().map(|r| r.slot).collect(),
+            (true, Some(o)) => self.targets(o, ty)?.iter().map(|r| r.slot).collect(),
             (true, None) => return invalid("operands are missing"),
         };
         if d.len() != b.len() {

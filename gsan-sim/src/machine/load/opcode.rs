@@ -152,7 +152,7 @@ impl<'a> Decoder<'_, 'a> {
             (Operand::Vector(parts), _) => {
                 let bytes = part_bytes(ty, parts.len())?;
                 let a = self.source(from, ty)?;
-                let targets = self.targets(to)?;
+                let targets = self.targets(to, Ty::B64)?;
                 if ty == Ty::B128 {
                     if let [low, high] = targets[..] {
                         // A source register of 128 bits is two slots.
@@ -170,7 +170,7 @@ impl<'a> Decoder<'_, 'a> {
             }
             (_, Operand::Vector(parts)) => {
                 let bytes = part_bytes(ty, parts.len())?;
-                let d = self.target(to)?.slot;
+                let d = self.target_for(to, ty)?.slot;
                 let element = match bytes {
                     1 => Ty::B8,
                     2 => Ty::B16,
@@ -195,7 +195,7 @@ impl<'a> Decoder<'_, 'a> {
                 });
             }
             _ => {
-                let d = self.target(to)?.slot;
+                let d = self.target_for(to, ty)?.slot;
                 let a = self.source(from, ty)?;
                 self.copy(d, a);
                 if ty == Ty::B128 {

@@ -28,6 +28,9 @@ impl<'a> Decoder<'_, 'a> {
 
     /// A value of that type.
     pub fn source(&mut self, operand: &Operand<'a>, ty: Ty) -> Decoded<Src> {
+        if ty == Ty::B128 {
+            return Ok(self.wide_register(operand)?.slot);
+        }
         match operand {
             Operand::Name(name) => self.named(name, 0),
             Operand::NameOffset(name, offset) => self.named(name, *offset),
@@ -240,11 +243,32 @@ impl<'a> Decoder<'_, 'a> {
         Ok(Place::Memory(Addr { base, offset }))
     }
 
-    /// The registers of `{a, b, …}` or of one name; 128-bit ones as two.
-    pub fn targets(&mut self, operand: &Operand<'a>) -> Decoded<Vec<Register>> {
+    /// A 128-bit register: two slots, of which this is the first.
+    fn wide_register(&mut self, operand: &Operand<'a>) -> Decoded<Register> {
         match operand {
-            Operand::Vector(list) => list.iter().map(|o| self.target(o)).collect(),
-            _ => Ok(vec![self.target(operand)?]),
+            Operand::Name(name) => match self.register(name) {
+                Some(r) if r.ty == Ty::B128 => Ok(r),
+                _ => unsupported(format!("`{name}` is no 128-bit register")),
+            },
+            Operand::Vector(list) if list.len() == 1 => self.wide_register(&list[0]),
+            _ => unsupported("128-bit operand"),
+        }
+    }
+
+    /// Where a result of that type goes.
+    pub fn target_for(&mut self, operand: &Operand<'a>, ty: Ty) -> Decoded<Register> {
+        if ty == Ty::B128 {
+            self.wide_register(operand)
+        } else {
+            self.target(operand)
+        }
+    }
+
+    /// The registers of `{a, b, …}` or of one name, for values of that type.
+    pub fn targets(&mut self, operand: &Operand<'a>, ty: Ty) -> Decoded<Vec<Register>> {
+        match operand {
+            Operand::Vector(list) => list.iter().map(|o| self.target_for(o, ty)).collect(),
+            _ => Ok(vec![self.target_for(operand, ty)?]),
         }
     }
 

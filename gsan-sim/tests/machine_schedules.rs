@@ -1,0 +1,103 @@
+//! What schedules find: windows of one instruction between blocks, warps and lanes; and that several grids share the
+//! machine.
+
+mod common;
+
+use common::{Bench, seeded};
+use gsan_sim::machine::{GridId, RunEvent, Stop};
+
+/// How often, over 64 seeds, two unsynchronised increments lose one.
+fn lost(kernel: &str, grid: u32, block: u32) -> usize {
+    (0..64)
+        .filter(|&seed| {
+            let mut b = Bench::with(seeded(seed), kernel);
+            let count = b.words(&[0]);
+            b.run("k", grid, block, &[count]);
+            match b.read(count, 1)[0] {
+                1 => true,
+                2 => false,
+                n => panic!("{n} after two increments"),
+            }
+        })
+        .count()
+}
+
+const BY_BLOCK: &str =
+    ".visible .entry k(.param .u64 p) { .reg .b64 %d; .reg .b32 %r; ld.param.u64 %d, [p];
+  ld.global.u32 %r, [%d]; add.u32 %r, %r, 1; st.global.u32 [%d], %r; ret; }";
+
+const BY_WARP: &str = ".visible .entry k(.param .u64 p) { .reg .b64 %d; .reg .b32 %r, %t; .reg .pred %q; ld.param.u64 %d, [p];
+  mov.u32 %t, %tid.x; and.b32 %t, %t, 31; setp.ne.u32 %q, %t, 0; @%q ret;
+  ld.global.u32 %r, [%d]; add.u32 %r, %r, 1; st.global.u32 [%d], %r; ret; }";
+
+const ATOMIC: &str = ".visible .entry k(.param .u64 p) { .reg .b64 %d; ld.param.u64 %d, [p]; red.global.add.u32 [%d], 1; ret; }";
+
+#[test]
+fn a_window_of_one_instruction_is_hit_within_64_schedules_but_not_in_all() {
+    let (blocks, warps) = (lost(BY_BLOCK, 2, 1), lost(BY_WARP, 1, 64));
+    assert!((1..64).contains(&blocks), "{blocks}");
+    assert!((1..64).contains(&warps), "{warps}");
+    assert_eq!(lost(ATOMIC, 2, 1), 0);
+}
+
+#[test]
+fn grids_run_beside_each_other() {
+    // The first waits for what the second writes.
+    let code = ".global .u32 flag;
+      .visible .entry wait() { .reg .b32 %r; .reg .pred %p; L: ld.acquire.gpu.global.u32 %r, [flag]; setp.eq.u32 %p, %r, 0; @%p bra L; ret; }
+      .visible .entry set() { st.release.gpu.global.u32 [flag], 1; ret; }";
+    for seed in 0..8 {
+        let mut b = Bench::with(seeded(seed), code);
+        let first = b.start("wait", [8, 1, 1], [64, 1, 1], 0, &[]);
+        assert_eq!(b.machine.run(10_000), RunEvent::Yield);
+        let second = b.start("set", [1, 1, 1], [32, 1, 1], 0, &[]);
+        assert!(b.machine.is_running(first) && b.machine.is_running(second));
+        let mut done: Vec<GridId> = Vec::new();
+        loop {
+            match b.machine.run(1 << 30) {
+                RunEvent::Completed(grid) => done.push(grid),
+                RunEvent::Idle => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(done, [second, first]);
+    }
+}
+
+#[test]
+fn blocks_that_never_fit_beside_a_waiting_grid_use_up_the_budget_and_say_who_waits() {
+    // All room is taken by blocks that wait for a block that has no room.
+    let code = ".global .u32 count;
+      .visible .entry all() { .reg .b32 %r, %n; .reg .pred %p; red.global.add.u32 [count], 1; mov.u32 %n, %nctaid.x;
+      L: ld.volatile.global.u32 %r, [count]; setp.lt.u32 %p, %r, %n; @%p bra L; ret; }";
+    let mut config = seeded(0);
+    config.step_budget = 200_000;
+    let mut b = Bench::with(config, code);
+    let stop = b.try_run("all", 33, 1, &[]).unwrap_err();
+    let Stop::Budget { description } = &stop else {
+        panic!("{stop}")
+    };
+    assert!(
+        description.contains("kernel all") && description.contains("32 threads"),
+        "{description}"
+    );
+    b.run("all", 31, 1, &[]);
+}
+
+#[test]
+fn ten_thousand_small_launches() {
+    let mut b = Bench::new(ATOMIC);
+    let count = b.words(&[0]);
+    for _ in 0..10_000 {
+        b.run("k", 1, 32, &[count]);
+    }
+    assert_eq!(b.read(count, 1), [320_000]);
+}
+
+#[test]
+fn many_blocks_take_turns_on_few_multiprocessors() {
+    let mut b = Bench::new(ATOMIC);
+    let count = b.words(&[0]);
+    b.run("k", 20_000, 32, &[count]);
+    assert_eq!(b.read(count, 1), [640_000]);
+}
