@@ -136,9 +136,10 @@ pub struct RunArgs {
     /// Run the module as it is and check nothing: to compare results and time.
     #[arg(long)]
     pub no_instrument: bool,
-    /// Give up, print what was found and exit with 3 when the program has to wait longer than this for the device.
-    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    pub time_limit: u64,
+    /// Give up, print what was found and exit with 3 when the program has to wait longer than this for the device. Default: 60
+    /// on a GPU, or what the scenario says; 300 on the simulator, which has its step budget.
+    #[arg(long, alias = "time-limit", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub timeout: Option<u64>,
     /// The simulator's step budget: PTX instructions over all threads of one schedule.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub budget: Option<u64>,

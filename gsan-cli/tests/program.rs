@@ -448,10 +448,10 @@ fn what_never_ends_is_reported_within_its_limits() {
         steps["message"].as_str().unwrap().contains("spin"),
         "{steps}"
     );
-    let time = call(&["--time-limit", "1", "--budget", "1000000000000"]);
+    let time = call(&["--timeout", "1", "--budget", "1000000000000"]);
     assert_eq!(time["outcome"], "budget");
     assert!(
-        time["message"].as_str().unwrap().contains("--time-limit"),
+        time["message"].as_str().unwrap().contains("--timeout"),
         "{time}"
     );
 }
@@ -501,7 +501,14 @@ fn expectations_decide_the_exit_code_of_a_scenario() {
             "2",
         ])
     };
-    assert_eq!(run("holds.toml", &text).code, 0);
+    let got = run("holds.toml", &text);
+    assert_eq!(got.code, 0, "{}", got.err);
+    assert!(
+        got.out
+            .ends_with("as expected: everything under [expect] holds\n"),
+        "{}",
+        got.out
+    );
     let cut = text.find("[expect]").unwrap();
     assert_eq!(run("none.toml", &text[..cut]).code, 1);
     let got = run(

@@ -127,7 +127,8 @@ fn one_twin(pair: &Pair, racy: bool, options: &Options) -> Result<Finished> {
 }
 
 fn on_expiry() -> OnExpiry {
-    Arc::new(|report: Report| {
+    Arc::new(|finished: Finished| {
+        let report = finished.report;
         let why = report
             .message
             .as_deref()

@@ -1,6 +1,6 @@
 //! `gsan run`
 
-use crate::args::RunArgs;
+use crate::args::{Format, RunArgs};
 use crate::device;
 use crate::failure::{Failure, Result, exit};
 use crate::interrupt;
@@ -17,6 +17,11 @@ use std::time::Duration;
 /// Schedules of a scenario with `[expect]` that does not say how many.
 const EXPECT_SCHEDULES: u32 = 8;
 
+/// How long one wait of the host may take where nobody says. The simulator ends kernels by its step budget long before, so
+/// there it only is the last resort, on a machine that is busy with other things.
+const GPU_TIME_LIMIT: u64 = 60;
+const SIMULATOR_TIME_LIMIT: u64 = 300;
+
 /// Runs it.
 pub fn run(args: &RunArgs) -> Result<u8> {
     let scenario = scenario(args)?;
@@ -30,19 +35,20 @@ pub fn run(args: &RunArgs) -> Result<u8> {
         .expect
         .as_ref()
         .map(|e| e.schedules.unwrap_or(EXPECT_SCHEDULES));
+    let chosen = device::choose(args.device.device)?;
     let options = Options {
-        device: device::choose(args.device.device)?,
+        device: chosen,
         seed: args.seed,
         schedules: args.schedules.or(expected).unwrap_or(1),
         instrument: !args.no_instrument,
-        time_limit: Duration::from_secs(args.time_limit),
+        time_limit: time_limit(args, &scenario, chosen.simulated),
         budget: args.budget,
         print,
     };
     let reporter = reporter(args, &scenario);
     interrupt::catch();
     let progress = progress::schedules(&scenario.name, options.schedules);
-    let on_expiry = on_expiry(reporter.clone());
+    let on_expiry = on_expiry(reporter.clone(), scenario.clone());
     let finished = prepared.run(&options, &on_expiry, &mut |n| {
         progress.set_position(u64::from(n))
     })?;
@@ -55,6 +61,11 @@ pub fn run(args: &RunArgs) -> Result<u8> {
         }
     }
     reporter.emit(&finished.report, &printed)?;
+    // Otherwise an expected race would look like a failure.
+    let holds = finished.differences.as_ref().is_some_and(Vec::is_empty);
+    if holds && reporter.format == Format::Text && reporter.out.is_none() {
+        output::print("as expected: everything under [expect] holds\n");
+    }
     Ok(code(&scenario, &finished))
 }
 
@@ -97,24 +108,39 @@ fn reporter(args: &RunArgs, scenario: &Scenario) -> Reporter {
 }
 
 /// Reports what there is and ends the process.
-fn on_expiry(reporter: Reporter) -> OnExpiry {
-    Arc::new(move |mut report: Report| {
+fn on_expiry(reporter: Reporter, scenario: Scenario) -> OnExpiry {
+    Arc::new(move |mut finished: Finished| {
+        let interrupted = interrupt::happened();
+        let report = &mut finished.report;
         report.outcome = Outcome::Budget;
         let why = report
             .message
             .take()
             .unwrap_or_else(|| "the device does not answer".into());
-        let hint = if interrupt::happened() {
+        let hint = if interrupted {
             ""
         } else {
-            " (--time-limit SECONDS waits longer)"
+            " (--timeout SECONDS waits longer)"
         };
         report.message = Some(format!("{why}{hint}"));
-        if let Err(failure) = reporter.emit(&report, &[]) {
+        if let Err(failure) = reporter.emit(&finished.report, &[]) {
             output::error(&failure.message);
         }
-        std::process::exit(i32::from(exit::RUN));
+        let code = match interrupted {
+            true => exit::RUN,
+            false => code(&scenario, &finished),
+        };
+        std::process::exit(i32::from(code));
     })
+}
+
+fn time_limit(args: &RunArgs, scenario: &Scenario, simulated: bool) -> Duration {
+    let seconds = match (args.timeout, simulated) {
+        (Some(asked), _) => asked,
+        (None, true) => SIMULATOR_TIME_LIMIT,
+        (None, false) => scenario.timeout.map_or(GPU_TIME_LIMIT, u64::from),
+    };
+    Duration::from_secs(seconds)
 }
 
 fn code(scenario: &Scenario, finished: &Finished) -> u8 {

@@ -205,3 +205,22 @@ fn an_uninstrumented_run_is_not_asked_for_races() {
     judge.add(0, &clean_report(), &[]);
     assert!(judge.differences().is_empty());
 }
+
+#[test]
+fn a_deadlock_on_a_gpu_ends_like_an_endless_loop() {
+    let on = |simulated: bool| {
+        let mut report = ended(Outcome::Budget, "the host has waited");
+        report.device.simulated = simulated;
+        judge("[expect]\noutcome = 'deadlock'\n", &runs([report]))
+    };
+    assert!(on(false).is_empty());
+    assert_eq!(on(true).len(), 1);
+}
+
+#[test]
+fn values_of_a_dead_context_are_not_compared() {
+    let expect = "[expect]\noutcome = 'trap'\n[[expect.value]]\nbuffer = 'data'\nvalues = [1, 2]\n";
+    let run = |values: Values| judge(expect, &[(ended(Outcome::Trap, "x"), vec![values])]);
+    assert!(run(Err("the run has ended".into())).is_empty());
+    assert_eq!(run(Ok(vec![Number::Int(1), Number::Int(3)])).len(), 1);
+}

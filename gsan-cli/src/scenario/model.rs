@@ -13,6 +13,8 @@ pub struct Scenario {
     pub file: PathBuf,
     /// Shape of the simulated device.
     pub device: DeviceShape,
+    /// Seconds that the host waits at most for a GPU; the simulator has its step budget.
+    pub timeout: Option<u32>,
     /// PTX modules.
     pub modules: Vec<Module>,
     /// Buffers, allocated in this order before the first step.

@@ -55,6 +55,7 @@ fn empty(file: &Path) -> Scenario {
             .map_or_else(|| "scenario".into(), |s| s.to_string_lossy().into_owned()),
         file: file.to_path_buf(),
         device: DeviceShape::default(),
+        timeout: None,
         modules: Vec::new(),
         buffers: Vec::new(),
         streams: Vec::new(),
@@ -136,6 +137,7 @@ impl Resolver<'_> {
             clock_buffer_size: positive("clock_buffer_size", &raw.clock_buffer_size, 1 << 20)?,
         };
         self.scenario.device = shape;
+        self.scenario.timeout = positive("timeout", &raw.timeout, 1 << 20)?;
         Ok(())
     }
 

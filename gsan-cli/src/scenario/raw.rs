@@ -29,6 +29,7 @@ pub(super) struct Device {
     pub blocks_per_sm: Option<Spanned<u32>>,
     pub slots_per_sm: Option<Spanned<u32>>,
     pub clock_buffer_size: Option<Spanned<u32>>,
+    pub timeout: Option<Spanned<u32>>,
 }
 
 #[derive(Deserialize)]

@@ -46,9 +46,9 @@ pub struct Finished {
     pub differences: Option<Vec<String>>,
 }
 
-/// Called, from another thread, when the device does not answer in time, with everything found so far. It is expected to end
-/// the process: the thread that waits for the device cannot be woken.
-pub type OnExpiry = Arc<dyn Fn(Report) + Send + Sync>;
+/// Called, from another thread, when the device does not answer in time, with everything found so far; the run that hangs
+/// counts as the last schedule. It is expected to end the process: the thread that waits for the device cannot be woken.
+pub type OnExpiry = Arc<dyn Fn(Finished) + Send + Sync>;
 
 /// Called after every schedule.
 pub type OnProgress<'a> = &'a mut dyn FnMut(u32);
@@ -104,7 +104,8 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// Runs all schedules.
+    /// Runs all schedules. On a GPU a run that dies (trap, fault) is the last one: the driver lets this process do nothing
+    /// more on that device.
     pub fn run(
         &self,
         options: &Options,
@@ -112,23 +113,38 @@ impl<'a> Prepared<'a> {
         on_progress: OnProgress<'_>,
     ) -> Result<Finished> {
         let expect = self.scenario.expect.as_ref();
-        let mut judge = expect.map(|e| Judge::new(self.scenario, e, options.instrument));
+        let judge = expect.map(|e| Judge::new(self.scenario, e, options.instrument));
+        let judge = Arc::new(Mutex::new(judge));
         let merged: Arc<Mutex<Option<Report>>> = Arc::default();
         let mut printed = Vec::new();
         for number in 0..options.schedules {
             let seed = options.seed.wrapping_add(u64::from(number));
             let expiry = {
-                let (merged, on_expiry) = (merged.clone(), on_expiry.clone());
-                move |now: Report| on_expiry(join(lock(&merged).take(), now))
+                let (merged, judge, on_expiry) = (merged.clone(), judge.clone(), on_expiry.clone());
+                move |now: Report| {
+                    let mut judge = lock(&judge).take();
+                    if let Some(judge) = &mut judge {
+                        judge.add(seed, &now, &[]);
+                    }
+                    on_expiry(Finished {
+                        report: join(lock(&merged).take(), now),
+                        printed: Vec::new(),
+                        differences: judge.map(|j| j.differences()),
+                    });
+                }
             };
             let once = self.once(options, seed, expiry)?;
-            if let Some(judge) = &mut judge {
+            let last = once.dead && !options.device.simulated;
+            if let Some(judge) = lock(&judge).as_mut() {
                 judge.add(seed, &once.report, &once.values);
             }
             printed = once.printed;
             let mut merged = lock(&merged);
             *merged = Some(join(merged.take(), once.report));
             on_progress(number + 1);
+            if last {
+                break;
+            }
         }
         let report = lock(&merged)
             .take()
@@ -136,7 +152,7 @@ impl<'a> Prepared<'a> {
         Ok(Finished {
             report,
             printed,
-            differences: judge.map(|j| j.differences()),
+            differences: lock(&judge).as_ref().map(Judge::differences),
         })
     }
 
@@ -206,6 +222,7 @@ impl<'a> Prepared<'a> {
         let mut report = issuer
             .finish()
             .map_err(|e| Failure::run(one_line(&failed.unwrap_or_else(|| e.to_string()))))?;
+        let dead = report.outcome != Outcome::Completed;
         if refused.is_some() {
             (report.outcome, report.message) = (Outcome::Error, refused);
         }
@@ -213,6 +230,7 @@ impl<'a> Prepared<'a> {
             report,
             values,
             printed,
+            dead,
         })
     }
 }
@@ -222,6 +240,8 @@ struct Once {
     report: Report,
     values: Vec<Values>,
     printed: Vec<std::result::Result<Printed, String>>,
+    /// Its context can do nothing more.
+    dead: bool,
 }
 
 fn join(merged: Option<Report>, next: Report) -> Report {
@@ -234,6 +254,7 @@ fn join(merged: Option<Report>, next: Report) -> Report {
     }
 }
 
+/// Taken one at a time, never one inside another.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
