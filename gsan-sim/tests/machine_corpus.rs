@@ -36,9 +36,6 @@ fn corpus() -> Vec<(String, String)> {
 /// Instructions that later work adds: tensor cores, tensor maps, textures.
 const KNOWN: &[&str] = &[
     "wgmma",
-    "mma",
-    "ldmatrix",
-    "stmatrix",
     "tcgen05",
     "cp.async.bulk.tensor",
     "cp.reduce",

@@ -242,6 +242,7 @@ pub enum Op {
         mask: Src,
     },
     Warp(Box<WarpOp>),
+    Matrix(Box<MatrixOp>),
     ActiveMask {
         d: Reg,
     },
@@ -526,6 +527,37 @@ pub struct WarpOp {
     pub vote: PredSrc,
     /// The lanes that take part; [`NONE`]: those that are there (the forms without `.sync`).
     pub mask: Src,
+}
+
+/// Instructions on matrices that a whole warp holds together.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub enum MatrixOp {
+    /// `ldmatrix`: 8×8 matrices of 16-bit elements, one per register.
+    Load {
+        d: Box<[Reg]>,
+        space: Space,
+        addr: Addr,
+        transposed: bool,
+    },
+    /// `stmatrix`.
+    Store {
+        a: Box<[Src]>,
+        space: Space,
+        addr: Addr,
+        transposed: bool,
+    },
+    /// `mma.sync` with m = 16 and n = 8.
+    Multiply {
+        k: u32,
+        /// Types of d, a, b, c.
+        types: [Ty; 4],
+        saturate: bool,
+        d: Box<[Reg]>,
+        a: Box<[Src]>,
+        b: Box<[Src]>,
+        c: Box<[Src]>,
+    },
 }
 
 /// Where an instruction stands.

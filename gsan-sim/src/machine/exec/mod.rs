@@ -7,6 +7,7 @@ mod call;
 mod copy;
 mod data;
 mod exchange;
+mod matrix;
 mod special;
 
 pub use barrier::release as barrier_release;
@@ -324,6 +325,7 @@ impl Exec<'_> {
             }
             Op::WarpSync { mask: lanes } => return self.warp_sync(warp, mask, *lanes),
             Op::Warp(op) => return self.exchange(warp, mask, op),
+            Op::Matrix(op) => return self.matrix(warp, mask, op),
             Op::ActiveMask { d } => write(warp, frame, *d, &[u64::from(mask); 32], mask),
             Op::Sleep => return Ok(self.yield_turn(warp)),
             Op::Unsupported(what) => {

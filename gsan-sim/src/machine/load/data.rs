@@ -12,7 +12,7 @@ use crate::machine::ir::{
 use crate::machine::ty::Ty;
 
 /// The state space among the modifiers, from `from` on.
-fn space(words: &[&str]) -> Option<Space> {
+pub fn space(words: &[&str]) -> Option<Space> {
     words.iter().find_map(|w| {
         Some(match *w {
             // Constants and kernel parameters have addresses of global memory here.
@@ -228,7 +228,12 @@ impl<'a> Decoder<'_, 'a> {
     fn convert_address(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
         let d = self.target(self.operand(i, 0)?)?.slot;
         let a = self.source(self.operand(i, 1)?, Ty::B64)?;
-        match space(mods.words) {
+        // A `.func`'s parameters live in its frame, which is local memory.
+        let found = match space(mods.words) {
+            Some(Space::Global) if mods.has("param") && !self.in_kernel() => Some(Space::Local),
+            other => other,
+        };
+        match found {
             Some(s @ (Space::Shared | Space::SharedCluster | Space::Local)) => {
                 self.emit(Op::Convert {
                     d,
@@ -277,7 +282,7 @@ impl<'a> Decoder<'_, 'a> {
         Ok(())
     }
 
-    fn memory_operand(&mut self, i: &Instruction<'a>, n: usize) -> Decoded<Addr> {
+    pub(super) fn memory_operand(&mut self, i: &Instruction<'a>, n: usize) -> Decoded<Addr> {
         match self.address(self.operand(i, n)?)? {
             Place::Memory(addr) => Ok(addr),
             Place::Param(_) => unsupported("kernel parameter as a memory operand"),

@@ -4,6 +4,7 @@ mod control;
 mod data;
 mod function;
 mod layout;
+mod matrix;
 mod opcode;
 mod operand;
 
