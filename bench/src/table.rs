@@ -42,7 +42,7 @@ pub fn render(measured: &Measured, sizes: &Sizes, runs: u32, driver: &str) -> St
         product *= ratio;
         let _ = writeln!(
             text,
-            "| {} | {plain:.3} | {:.1} | {checked:.3} | {ratio:.2}× |",
+            "| {} | {plain:.3} | {:.2} | {checked:.3} | {ratio:.2}× |",
             row.kernel,
             row.bytes as f64 / plain / 1e6
         );
@@ -85,11 +85,11 @@ mod tests {
         };
         let text = render(&measured, &Sizes::simulator(), 5, "CUDA 13.0");
         assert!(
-            text.contains("| copy | 2.000 | 4.0 | 4.000 | 2.00× |"),
+            text.contains("| copy | 2.000 | 4.00 | 4.000 | 2.00× |"),
             "{text}"
         );
         assert!(
-            text.contains("| gather | 1.000 | 8.0 | 8.000 | 8.00× |"),
+            text.contains("| gather | 1.000 | 8.00 | 8.000 | 8.00× |"),
             "{text}"
         );
         assert!(text.contains("slowdowns: 4.00×"), "{text}");

@@ -36,9 +36,10 @@ pub fn choose(wanted: DeviceChoice) -> Result<Chosen> {
         DeviceChoice::Sim => (Choice::Sim, 0),
         DeviceChoice::Cuda(n) => (Choice::Cuda, n),
     };
-    cuda_lazy::select(choice).map_err(Failure::run)?;
+    // A device that is not there is a wrong request: nothing ran.
+    cuda_lazy::select(choice).map_err(Failure::input)?;
     match cuda_lazy::backend() {
-        Backend::Unavailable { reason } => Err(Failure::run(format_args!(
+        Backend::Unavailable { reason } => Err(Failure::input(format_args!(
             "no GPU can be used: {reason}; --device sim needs none"
         ))),
         backend => Ok(Chosen {

@@ -240,10 +240,10 @@ impl<'a> Issuer<'a> {
         if bytes == 0 {
             return Ok(Vec::new());
         }
-        let data = self
-            .session
-            .read(at.address, bytes)
-            .map_err(|e| one_line(&e.to_string()))?;
+        let data = self.session.read(at.address, bytes).map_err(|e| match e {
+            host::Error::Ended => "the run failed before".to_string(),
+            e => one_line(&e.to_string()),
+        })?;
         Ok(data
             .chunks_exact(size)
             .map(|c| shape.ty.decode(c))

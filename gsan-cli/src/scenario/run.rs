@@ -262,10 +262,21 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// `FILE:LINE: message`; without a line in the one-kernel form.
 fn at_line(scenario: &Scenario, line: u32, error: impl Into<Problem>) -> Failure {
     let problem = error.into();
+    let file = scenario.file.display();
     let message = if line == 0 {
-        format!("{}: {}", scenario.file.display(), problem.message)
+        // The module's name says the same again.
+        let name = scenario
+            .file
+            .file_name()
+            .map_or_else(String::new, |n| format!("{}: ", n.to_string_lossy()));
+        let rest = problem
+            .message
+            .strip_prefix(&name)
+            .filter(|_| !name.is_empty())
+            .unwrap_or(&problem.message);
+        format!("{file}: {rest}")
     } else {
-        format!("{}:{line}: {}", scenario.file.display(), problem.message)
+        format!("{file}:{line}: {}", problem.message)
     };
     Failure {
         code: problem.code,
