@@ -14,6 +14,7 @@ mod info;
 mod registers;
 mod runtime;
 
+pub use edits::Change;
 pub use info::{EntryInfo, GlobalVar, ParamInfo, Stats};
 
 use crate::ast::{Item, Module, ParseError};
@@ -61,9 +62,18 @@ pub struct Instrumented {
     pub globals: Vec<GlobalVar>,
     /// Counts.
     pub stats: Stats,
+    /// Where `text` is not the user's, in order: [`Instrumented::user_text`] undoes it.
+    pub changes: Vec<Change>,
     /// The module was linked with the runtime before (it defines `__gsan_module`): the text is unchanged, there are no
     /// sites, and its kernels take the launch pointer as their own last parameter.
     pub already_linked: bool,
+}
+
+impl Instrumented {
+    /// The module's text as it was: `text` without what was inserted.
+    pub fn user_text(&self) -> String {
+        edits::undo(&self.text, &self.changes)
+    }
 }
 
 /// An instruction that is not checked, or not completely.
@@ -134,6 +144,7 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
         entries: Vec::new(),
         globals: Vec::new(),
         stats: Stats::default(),
+        changes: Vec::new(),
         already_linked: false,
     };
     // The hooks are written while the module is read; what they depend on beyond their function is checked afterwards.
@@ -163,7 +174,7 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
     if let Some(first) = first {
         edits.insert(first, &runtime.prototypes);
     }
-    out.text = edits.apply(text, &runtime.text);
+    (out.text, out.changes) = edits.apply(text, &runtime.text);
     Ok(out)
 }
 

@@ -46,6 +46,7 @@ fn statements_without_hooks<'a>(module: &Module<'a>, text: &'a str) -> Vec<&'a s
 fn the_users_statements_stay_on_their_lines() {
     for (name, text) in files() {
         let result = run(&name, &text);
+        assert!(result.user_text() == text, "{name}");
         let lines: Vec<&str> = text.lines().collect();
         for (n, (before, after)) in lines.iter().zip(result.text.lines()).enumerate() {
             if before.starts_with(".version") {

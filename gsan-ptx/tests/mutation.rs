@@ -10,6 +10,7 @@ fn try_both(text: &str) -> bool {
     match instrument(text, &Options::new(STUB, "mutant")) {
         Ok(result) => {
             assert!(result.text.lines().count() >= text.lines().count());
+            assert!(result.user_text() == text, "more than insertions:\n{text}");
             if let Err(error) = parse(&result.text) {
                 panic!(
                     "the instrumented mutant does not parse: {}\n{}",

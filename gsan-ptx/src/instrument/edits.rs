@@ -69,14 +69,16 @@ impl Edits {
         self.edits[reserved].piece = from..self.pieces.len();
     }
 
-    /// The text with everything done, and `appended` behind it.
-    pub(super) fn apply(mut self, text: &str, appended: &str) -> String {
+    /// The text with everything done, and `appended` behind it; and where the result is not the user's text.
+    pub(super) fn apply(mut self, text: &str, appended: &str) -> (String, Vec<Change>) {
         // Stable, and almost sorted already.
         self.edits.sort_by_key(|e| e.at);
         let mut out = String::with_capacity(text.len() + self.pieces.len() + appended.len() + 1);
+        let mut changes: Vec<Change> = Vec::with_capacity(self.edits.len() + 1);
         let mut at = 0;
         for edit in &self.edits {
             out.push_str(&text[at..edit.at]);
+            let from = out.len();
             let piece = &self.pieces[edit.piece.clone()];
             // `.loc 1 2 3.pragma "…"` is legal: what goes between must not run into the number.
             let word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$');
@@ -86,16 +88,53 @@ impl Edits {
             }
             out.push_str(piece);
             at = edit.at + edit.removes;
+            match changes.last_mut() {
+                // Hooks that touch are one piece of text.
+                Some(last) if last.inserted.end == from && edit.removes == 0 => {
+                    last.inserted.end = out.len();
+                }
+                _ => changes.push(Change {
+                    inserted: from..out.len(),
+                    removed: text[edit.at..at].into(),
+                }),
+            }
         }
         out.push_str(&text[at..]);
         if !appended.is_empty() {
+            let from = out.len();
             if !out.ends_with('\n') {
                 out.push('\n');
             }
             out.push_str(appended);
+            changes.push(Change {
+                inserted: from..out.len(),
+                removed: "".into(),
+            });
         }
-        out
+        (out, changes)
     }
+}
+
+/// A piece of the result that is not the user's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Where it stands in the result.
+    pub inserted: Range<usize>,
+    /// What stood there before: empty everywhere but at a raised version number.
+    pub removed: Box<str>,
+}
+
+/// The user's text, from the result and its changes.
+pub(super) fn undo(result: &str, changes: &[Change]) -> String {
+    let mut out = String::with_capacity(result.len());
+    let mut at = 0;
+    for change in changes {
+        out.push_str(&result[at..change.inserted.start]);
+        out.push_str(&change.removed);
+        at = change.inserted.end;
+    }
+    out.push_str(&result[at..]);
+    out
 }
 
 #[cfg(test)]
@@ -115,14 +154,17 @@ mod tests {
         edits.fill(reserved, from);
         edits.replace(2..3, "xyz");
         // Words are kept apart.
-        assert_eq!(edits.apply(";;;;", "tail\n"), "0;R a b;xyz c;\ntail\n");
+        let (text, changes) = edits.apply(";;;;", "tail\n");
+        assert_eq!(text, "0;R a b;xyz c;\ntail\n");
+        assert_eq!(undo(&text, &changes), ";;;;");
     }
 
     #[test]
     fn without_edits_nothing_changes() {
-        assert_eq!(Edits::new().apply("é\n", ""), "é\n");
-        assert_eq!(Edits::new().apply("", ""), "");
+        let apply = |text, appended| Edits::new().apply(text, appended).0;
+        assert_eq!(apply("é\n", ""), "é\n");
+        assert_eq!(apply("", ""), "");
         // A comment on the last line must not swallow what is appended.
-        assert_eq!(Edits::new().apply("ret; // end", "x"), "ret; // end\nx");
+        assert_eq!(apply("ret; // end", "x"), "ret; // end\nx");
     }
 }

@@ -1,0 +1,35 @@
+//! Any bytes: tokens cover them, the parser answers, and what is instrumented is the user's text with insertions that
+//! parses again. `fuzz/README.md` says how to run it.
+#![no_main]
+
+use gsan_ptx::tokens::Tokens;
+use gsan_ptx::{Options, instrument, parse, parse_bytes};
+use libfuzzer_sys::fuzz_target;
+
+const RUNTIME: &str = include_str!("../../tests/data/stub_runtime.ptx");
+
+fuzz_target!(|bytes: &[u8]| {
+    let _ = parse_bytes(bytes);
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let tokens = Tokens::new(text);
+    let mut end = 0;
+    for i in 0..tokens.len() {
+        assert_eq!(tokens.start(i), end);
+        end = tokens.end(i);
+    }
+    assert_eq!(end, text.len());
+
+    match instrument(text, &Options::new(RUNTIME, "fuzz")) {
+        Err(error) => assert!(!error.to_string().is_empty()),
+        Ok(result) => {
+            assert!(result.user_text() == text, "more than insertions");
+            let again = parse(&result.text);
+            assert!(again.is_ok(), "{again:?}");
+            // Instrumented text is recognised and left alone.
+            let twice = instrument(&result.text, &Options::new(RUNTIME, "fuzz")).unwrap();
+            assert!(twice.already_linked && twice.text == result.text);
+        }
+    }
+});
