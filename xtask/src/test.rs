@@ -109,6 +109,13 @@ pub fn run(extent: Extent) -> Result {
 
     let mut tests = cargo();
     tests.args(["test", "--workspace", "--quiet", "--no-fail-fast"]);
+    // gsan-cli's own tests have cargo build the program before any test runs; gsan-tests need not build it again.
+    tests.env(
+        "GSAN_BIN",
+        target_dir()
+            .join("debug")
+            .join(format!("gsan{}", std::env::consts::EXE_SUFFIX)),
+    );
     if let Some(folder) = &rebuilt {
         tests.env(
             "GSAN_RUNTIME_PTX",
