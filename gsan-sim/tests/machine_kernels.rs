@@ -99,7 +99,7 @@ fn a_spin_on_a_flag_that_nobody_sets_names_its_line() {
     let (flag, out) = (b.words(&[0]), b.words(&[0]));
     let stop = b.try_run("volatile_spin", 3, 64, &[flag, out]).unwrap_err();
     assert!(
-        matches!(&stop, Stop::Budget { description } if description.contains("volatile_spin")),
+        matches!(&stop, Stop::Budget { description } if description.contains("volatile_spin") && description.contains(".rs:")),
         "{stop}"
     );
 }

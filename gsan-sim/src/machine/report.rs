@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::exec::{Halt, thread_index};
-use super::state::{Block, Grid, State, Warp};
+use super::state::{Block, Grid, Group, State, Warp};
 use super::{Machine, Site, Stop};
 
 /// Entries that a description lists.
@@ -64,41 +64,20 @@ impl Machine {
         Stop::Budget { description }
     }
 
+    /// Every place where threads are, as the kernel's own text has it: for a thread inside a call, the place of the
+    /// call in the kernel.
     fn describe(&self, verb: &str) -> String {
         // By kernel, place and state: threads, blocks, and an example.
-        let mut found: BTreeMap<(String, u32, String), (u32, u32, String)> = BTreeMap::new();
+        let mut found: BTreeMap<(String, String, String), (u32, u32, String)> = BTreeMap::new();
         for block in self.blocks.iter().flatten() {
             let Some(grid) = &self.grids[block.grid] else {
                 continue;
             };
-            let mut here: BTreeMap<(String, u32, String), u32> = BTreeMap::new();
-            for warp in &block.warps {
-                for group in &warp.groups {
-                    let line = grid
-                        .program
-                        .lines
-                        .get(group.pc as usize)
-                        .copied()
-                        .unwrap_or_default();
-                    let what = match group.state {
-                        State::Ready => "running".to_string(),
-                        State::Barrier(id) => {
-                            let b = block.barriers[usize::from(id)];
-                            let of = if b.count == 0 { block.live } else { b.count };
-                            format!(
-                                "at barrier {id} ({} of {of} threads have arrived)",
-                                b.arrived
-                            )
-                        }
-                        State::Collective => "for other lanes of the warp".to_string(),
-                        State::WarpSync => {
-                            "at bar.warp.sync for other lanes of the warp".to_string()
-                        }
-                        State::Cluster(_) => "at the cluster barrier".to_string(),
-                    };
-                    let key = (grid.kernel().name.clone(), line.ptx, what);
-                    *here.entry(key).or_default() += group.mask.count_ones();
-                }
+            let mut here: BTreeMap<(String, String, String), u32> = BTreeMap::new();
+            for group in block.warps.iter().flat_map(|w| &w.groups) {
+                let what = waits_for(group, block);
+                let key = (grid.kernel().name.clone(), place(grid, group), what);
+                *here.entry(key).or_default() += group.mask.count_ones();
             }
             for (key, threads) in here {
                 let [x, y, z] = block.index;
@@ -111,18 +90,57 @@ impl Machine {
         let mut parts: Vec<String> = found
             .iter()
             .take(LISTED)
-            .map(|((kernel, line, what), (threads, blocks, example))| {
+            .map(|((kernel, place, what), (threads, blocks, example))| {
                 let others = match blocks - 1 {
                     0 => String::new(),
                     n => format!(" and {n} more"),
                 };
-                format!("kernel {kernel}: {threads} threads of {example}{others} {verb} {what}, PTX line {line}")
+                format!(
+                    "kernel {kernel}: {threads} threads of {example}{others} {verb} {what}, {place}"
+                )
             })
             .collect();
         if found.len() > LISTED {
             parts.push(format!("and {} more places", found.len() - LISTED));
         }
         parts.join("; ")
+    }
+}
+
+fn waits_for(group: &Group, block: &Block) -> String {
+    match group.state {
+        State::Ready => "running".to_string(),
+        State::Barrier(id) => {
+            let b = block.barriers[usize::from(id)];
+            let of = if b.count == 0 { block.live } else { b.count };
+            format!(
+                "at barrier {id} ({} of {of} threads have arrived)",
+                b.arrived
+            )
+        }
+        State::Collective => "for other lanes of the warp".to_string(),
+        State::WarpSync => "at bar.warp.sync for other lanes of the warp".to_string(),
+        State::Cluster(_) => "at the cluster barrier".to_string(),
+    }
+}
+
+/// Where a group is in the kernel's own text.
+fn place(grid: &Grid, group: &Group) -> String {
+    let outermost = match group.stack.len() {
+        0 => None,
+        1 => Some(group.frame),
+        _ => Some(group.stack[1]),
+    };
+    let pc = outermost.map_or(group.pc, |callee| callee.ret.saturating_sub(1));
+    let line = grid
+        .program
+        .lines
+        .get(pc as usize)
+        .copied()
+        .unwrap_or_default();
+    match grid.program.files.get(&line.file) {
+        Some(file) if line.line > 0 => format!("PTX line {} ({file}:{})", line.ptx, line.line),
+        _ => format!("PTX line {}", line.ptx),
     }
 }
 
