@@ -124,7 +124,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
     /// How many schedules to try (on a GPU: repetitions), from the seed on; their findings are merged. Default: 1, or what the
-    /// scenario's [expect] says.
+    /// scenario's `[expect]` says.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub schedules: Option<u32>,
     /// How the report is written.

@@ -176,28 +176,19 @@ impl<'a> Issuer<'a> {
             .alloc(&wanted.name, wanted.bytes(), kind, wanted.device)?;
         self.buffers[index] = Some(got);
         self.live[index] = true;
-        let mut done = 0;
-        if let Some(content) = self.prepared.files.get(&index) {
-            if !content.is_empty() {
-                self.session.write(got.address, content)?;
-            }
-            done = content.len() as u64;
-        }
         if matches!(wanted.init, Init::Zero | Init::File(_)) {
-            if done < wanted.bytes() {
-                let stream = self.session.default_stream(wanted.device)?;
-                self.session
-                    .memset(got.address + done, 0, wanted.bytes() - done, stream)?;
-                self.session.synchronize(Wait::Stream(stream))?;
-            }
-            return Ok(());
+            let content = self.prepared.files.get(&index);
+            return self
+                .session
+                .initialise(&got, content.map_or(&[], Vec::as_slice));
         }
+        let mut done = 0;
         let size = wanted.ty.size() as u64;
         let mut chunk = Vec::new();
         while done < wanted.bytes() {
             chunk.resize(CHUNK.min(wanted.bytes() - done) as usize, 0);
             wanted.init.write(wanted.ty, done / size, &mut chunk);
-            self.session.write(got.address + done, &chunk)?;
+            self.session.initialise_part(got.address + done, &chunk)?;
             done += chunk.len() as u64;
         }
         Ok(())
@@ -240,10 +231,13 @@ impl<'a> Issuer<'a> {
         if bytes == 0 {
             return Ok(Vec::new());
         }
-        let data = self.session.read(at.address, bytes).map_err(|e| match e {
-            host::Error::Ended => "the run failed before".to_string(),
-            e => one_line(&e.to_string()),
-        })?;
+        let data = self
+            .session
+            .contents(at.address, bytes)
+            .map_err(|e| match e {
+                host::Error::Ended => "the run failed before".to_string(),
+                e => one_line(&e.to_string()),
+            })?;
         Ok(data
             .chunks_exact(size)
             .map(|c| shape.ty.decode(c))
