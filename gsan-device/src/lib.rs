@@ -19,6 +19,7 @@ pub mod block;
 pub mod clock;
 pub mod detector;
 pub mod machine;
+pub mod mutants;
 pub mod reference;
 pub mod report;
 pub mod sampling;

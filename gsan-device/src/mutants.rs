@@ -1,0 +1,124 @@
+//! Switches that break the detector, one edge at a time: what a test of the detector must notice.
+//!
+//! Without the feature `mutants`, [`without`] is `false` at compile time and no code is left of it.
+
+/// An edge that a mutant lacks, or a check that it skips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Edge {
+    /// An acquire operation imports the clock that it found.
+    AcquireMerge = 1,
+    /// A release operation publishes.
+    ReleasePublish,
+    /// A release fence lets later relaxed writes publish.
+    FenceRelease,
+    /// An acquire fence imports what is pending.
+    FenceAcquire,
+    /// A release joins earlier releases of its location.
+    JoinedRelease,
+    /// A relaxed read-modify-write continues the release sequence.
+    RelaxedRmwRepublish,
+    /// An unordered store keeps the release that it overwrites.
+    KeptRelease,
+    /// A compare-and-swap offers its release before it is known to succeed.
+    CasOffer,
+    /// A launch's blocks inherit the base row.
+    BaseRow,
+    /// The first acquire copies the base row into the own clock.
+    OwnCopy,
+    /// The last exiting block publishes what it did and knows.
+    ExitPublish,
+    /// A block that joins a slot in use imports its launch's row.
+    SharedSlotRow,
+    /// Strong accesses that were observed are forgiven.
+    Observed,
+    /// Strong accesses whose scopes reach each other don't race.
+    StrongPair,
+    /// Strong accesses outside all shadow synchronise.
+    SyncCells,
+    /// An overwritten snapshot counts as its writer's current clock.
+    RingWrap,
+    /// A saturated epoch counts as ordered.
+    Saturated,
+    /// A release closes the epoch: what follows it is not published.
+    EpochClose,
+    /// A new tenant doesn't know the epochs of earlier tenants.
+    StartEpoch,
+    /// A store is checked against readers.
+    CheckReads,
+    /// Every access is checked against the last write.
+    CheckWrite,
+    /// A weak load is recorded.
+    RecordRead,
+    /// A compare-and-swap that wrote is recorded.
+    CasCommit,
+    /// A store that happens after a release ends its sequence.
+    OrderedStoreEnds,
+    /// Narrow scopes don't reach other blocks.
+    NarrowScope,
+    /// A relaxed read's clock waits for a fence.
+    PendingOnly,
+}
+
+impl Edge {
+    /// All of them.
+    pub const ALL: [Edge; 26] = [
+        Edge::AcquireMerge,
+        Edge::ReleasePublish,
+        Edge::FenceRelease,
+        Edge::FenceAcquire,
+        Edge::JoinedRelease,
+        Edge::RelaxedRmwRepublish,
+        Edge::KeptRelease,
+        Edge::CasOffer,
+        Edge::BaseRow,
+        Edge::OwnCopy,
+        Edge::ExitPublish,
+        Edge::SharedSlotRow,
+        Edge::Observed,
+        Edge::StrongPair,
+        Edge::SyncCells,
+        Edge::RingWrap,
+        Edge::Saturated,
+        Edge::EpochClose,
+        Edge::StartEpoch,
+        Edge::CheckReads,
+        Edge::CheckWrite,
+        Edge::RecordRead,
+        Edge::CasCommit,
+        Edge::OrderedStoreEnds,
+        Edge::NarrowScope,
+        Edge::PendingOnly,
+    ];
+}
+
+/// Whether the detector of this thread is to do without an edge.
+#[cfg(not(feature = "mutants"))]
+#[inline(always)]
+pub const fn without(_: Edge) -> bool {
+    false
+}
+
+#[cfg(feature = "mutants")]
+pub use switch::{remove, without};
+
+#[cfg(feature = "mutants")]
+mod switch {
+    use super::Edge;
+    use core::cell::Cell;
+
+    std::thread_local! {
+        static REMOVED: Cell<Option<Edge>> = const { Cell::new(None) };
+    }
+
+    /// Removes an edge from this thread's detector, or none.
+    pub fn remove(edge: Option<Edge>) {
+        REMOVED.set(edge);
+    }
+
+    /// Whether the detector of this thread is to do without an edge.
+    #[inline]
+    pub fn without(edge: Edge) -> bool {
+        REMOVED.get() == Some(edge)
+    }
+}

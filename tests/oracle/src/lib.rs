@@ -1,0 +1,1 @@
+//! The detector held against an oracle.

@@ -1,0 +1,342 @@
+//! Small parallel programs: what the threads of a few kernels do to a few words of memory, and what the host does.
+//!
+//! There are no branches but one: an operation may wait for what it reads ([`Until`]), and a thread that waits in vain
+//! leaves. Memory starts as zeros.
+
+use gsan_device::layout::{Order, Scope};
+use std::fmt;
+
+/// Kernels, and the host's steps that start them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    /// Each is launched at most once.
+    pub kernels: Vec<Kernel>,
+    /// What the host does, in order.
+    pub host: Vec<HostStep>,
+}
+
+/// A grid.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kernel {
+    /// Blocks per cluster, at least 1.
+    pub cluster: usize,
+    /// The blocks.
+    pub blocks: Vec<Block>,
+}
+
+/// A block.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Block {
+    /// What each thread does.
+    pub threads: Vec<Vec<Op>>,
+}
+
+/// Threads of a warp, for a detector that can tell warps apart.
+pub const WARP: usize = 2;
+
+/// One step of the host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum HostStep {
+    /// Enqueues a kernel.
+    Launch {
+        /// Index in [`Program::kernels`].
+        kernel: usize,
+        /// The stream.
+        stream: usize,
+    },
+    /// Enqueues the recording of an event.
+    Record {
+        /// The event.
+        event: usize,
+        /// The stream.
+        stream: usize,
+    },
+    /// Makes a stream wait for the event's last recording that the host has enqueued.
+    Wait {
+        /// The event.
+        event: usize,
+        /// The stream.
+        stream: usize,
+    },
+    /// Waits for a stream.
+    Synchronize {
+        /// The stream.
+        stream: usize,
+    },
+}
+
+/// One instruction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Op {
+    /// Reads or writes memory.
+    Access(Access),
+    /// A fence.
+    Fence {
+        /// Acquire, release, both, or sequentially consistent.
+        order: Order,
+        /// Its scope.
+        scope: Scope,
+    },
+    /// `bar.sync 0`: all threads of the block that have not left.
+    Barrier,
+}
+
+/// A memory instruction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Access {
+    /// What it does.
+    pub kind: Kind,
+    /// Its ordering.
+    pub order: Order,
+    /// Its scope; `None` for a weak one.
+    pub scope: Scope,
+    /// Written as `volatile`: relaxed at system scope.
+    pub volatile: bool,
+    /// Where.
+    pub place: Place,
+    /// What it waits for.
+    pub until: Option<Until>,
+}
+
+/// What a memory instruction does; the values are stored in as many bytes as it has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// `ld`
+    Load,
+    /// `st`
+    Store(u32),
+    /// `atom.add`
+    Add(u32),
+    /// `atom.exch`
+    Exchange(u32),
+    /// `atom.cas`
+    Cas {
+        /// Writes if this is there.
+        expect: u32,
+        /// What it writes.
+        new: u32,
+    },
+    /// `red.add`
+    Reduce(u32),
+}
+
+impl Kind {
+    /// Whether it can write.
+    pub fn writes(self) -> bool {
+        self != Kind::Load
+    }
+
+    /// Whether it reads and writes in one step.
+    pub fn is_rmw(self) -> bool {
+        !matches!(self, Kind::Load | Kind::Store(_))
+    }
+}
+
+/// Bytes of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    /// Which memory.
+    pub space: Space,
+    /// First byte, aligned to the size.
+    pub offset: u32,
+    /// Number of bytes.
+    pub size: u32,
+}
+
+impl Place {
+    /// A number for the first byte that no other space's bytes share.
+    pub fn start(self) -> u32 {
+        self.space as u32 * Space::SIZE + self.offset
+    }
+
+    /// Whether a byte is common to both.
+    pub fn overlaps(self, other: Place) -> bool {
+        self.start() < other.start() + other.size && other.start() < self.start() + self.size
+    }
+
+    /// Whether a 4-byte word is common to both.
+    pub fn shares_word(self, other: Place) -> bool {
+        let words = |p: Place| (p.start() / 4, (p.start() + p.size - 1) / 4);
+        let ((a, b), (c, d)) = (words(self), words(other));
+        a <= d && c <= b
+    }
+}
+
+/// Kinds of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Space {
+    /// The reservation.
+    Checked = 0,
+    /// A module's variable, found through the range table.
+    Variable = 1,
+    /// Memory without shadow: only synchronisation counts there.
+    Foreign = 2,
+}
+
+impl Space {
+    /// Bytes of each.
+    pub const SIZE: u32 = 64;
+    /// All of them.
+    pub const ALL: [Space; 3] = [Space::Checked, Space::Variable, Space::Foreign];
+}
+
+/// What a thread waits for; when it has tried often enough it leaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Until {
+    /// The condition on the value that was read.
+    pub condition: Condition,
+    /// How often it tries again.
+    pub retries: u32,
+}
+
+/// A condition on the value that an access read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Condition {
+    /// Unsigned comparison.
+    AtLeast(u32),
+    /// Equality (for a compare-and-swap with its `expect`: it succeeded).
+    Equals(u32),
+}
+
+impl Condition {
+    /// Whether it holds.
+    pub fn holds(self, value: u128) -> bool {
+        match self {
+            Condition::AtLeast(v) => value >= u128::from(v),
+            Condition::Equals(v) => value == u128::from(v),
+        }
+    }
+}
+
+impl Program {
+    /// Number of instructions.
+    pub fn len(&self) -> usize {
+        self.threads().map(|(_, _, _, ops)| ops.len()).sum()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All threads: kernel, block, index in the block, instructions.
+    pub fn threads(&self) -> impl Iterator<Item = (usize, usize, usize, &Vec<Op>)> {
+        self.kernels.iter().enumerate().flat_map(|(k, kernel)| {
+            kernel.blocks.iter().enumerate().flat_map(move |(b, block)| {
+                block
+                    .threads
+                    .iter()
+                    .enumerate()
+                    .map(move |(t, ops)| (k, b, t, ops))
+            })
+        })
+    }
+}
+
+fn suffix(order: Order) -> &'static str {
+    match order {
+        Order::Weak => "weak",
+        Order::Relaxed => "relaxed",
+        Order::Acquire => "acquire",
+        Order::Release => "release",
+        Order::AcqRel => "acq_rel",
+        Order::Sc => "sc",
+    }
+}
+
+fn scope_name(scope: Scope) -> &'static str {
+    match scope {
+        Scope::None => "",
+        Scope::Cta => ".cta",
+        Scope::Cluster => ".cluster",
+        Scope::Gpu => ".gpu",
+        Scope::Sys => ".sys",
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let name = match self.space {
+            Space::Checked => "m",
+            Space::Variable => "var",
+            Space::Foreign => "foreign",
+        };
+        write!(f, "[{name}+{}]", self.offset)
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let name = match self.kind {
+            Kind::Load => "ld",
+            Kind::Store(_) => "st",
+            Kind::Reduce(_) => "red",
+            _ => "atom",
+        };
+        if self.volatile {
+            write!(f, "{name}.volatile")?;
+        } else {
+            write!(f, "{name}.{}{}", suffix(self.order), scope_name(self.scope))?;
+        }
+        let bits = 8 * self.place.size;
+        match self.kind {
+            Kind::Load => write!(f, ".b{bits} {}", self.place)?,
+            Kind::Store(v) => write!(f, ".b{bits} {}, {v}", self.place)?,
+            Kind::Add(v) | Kind::Reduce(v) => write!(f, ".add.u{bits} {}, {v}", self.place)?,
+            Kind::Exchange(v) => write!(f, ".exch.b{bits} {}, {v}", self.place)?,
+            Kind::Cas { expect, new } => {
+                write!(f, ".cas.b{bits} {}, {expect}, {new}", self.place)?
+            }
+        }
+        match self.until {
+            None => Ok(()),
+            Some(Until { condition, retries }) => match condition {
+                Condition::AtLeast(v) => write!(f, "   until >= {v} (else leave; {retries} retries)"),
+                Condition::Equals(v) => write!(f, "   until == {v} (else leave; {retries} retries)"),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Op::Access(a) => a.fmt(f),
+            Op::Fence { order, scope } => write!(f, "fence.{}{}", suffix(*order), scope_name(*scope)),
+            Op::Barrier => f.write_str("bar.sync 0"),
+        }
+    }
+}
+
+impl fmt::Display for HostStep {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            HostStep::Launch { kernel, stream } => write!(f, "launch kernel {kernel} on stream {stream}"),
+            HostStep::Record { event, stream } => write!(f, "record event {event} on stream {stream}"),
+            HostStep::Wait { event, stream } => write!(f, "stream {stream} waits for event {event}"),
+            HostStep::Synchronize { stream } => write!(f, "synchronize stream {stream}"),
+        }
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        for step in &self.host {
+            writeln!(f, "host: {step}")?;
+        }
+        for (k, kernel) in self.kernels.iter().enumerate() {
+            if kernel.cluster > 1 {
+                writeln!(f, "kernel {k}: clusters of {}", kernel.cluster)?;
+            }
+            for (b, block) in kernel.blocks.iter().enumerate() {
+                for (t, ops) in block.threads.iter().enumerate() {
+                    writeln!(f, "kernel {k} block {b} thread {t} (warp {}):", t / WARP)?;
+                    for op in ops {
+                        writeln!(f, "    {op}")?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
