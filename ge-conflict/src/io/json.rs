@@ -8,6 +8,7 @@ use crate::ir::{
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Reads a key: one of these, or any other.
@@ -83,6 +84,7 @@ lenient!(JOptions, "options" {
 lenient!(JGraph, "a graph" {
     name: String, parent: Option<JParent>, unknown_shape: bool, attrs: Attrs, nodes: Vec<JNode>,
 });
+lenient!(JSide, "options and nodes" { options: JOptions, nodes: BTreeMap<String, JNode> });
 lenient!(JParent, "graph, node and index" { graph: String, node: String, index: u32 });
 lenient!(JNode, "a node" {
     name: String, r#type: String, id: Option<i64>, stream: Option<i64>, attrs: Attrs, kernel_lib: Option<String>,
@@ -247,21 +249,66 @@ fn from_hex(s: &str) -> Option<Vec<u8>> {
 
 /// Reads the JSON form.
 pub fn read(file: &str, content: &[u8]) -> Result<Loaded, ReadError> {
-    let parsed: JModule = serde_json::from_slice(content).map_err(|e| {
+    build(file, parse(file, content)?)
+}
+
+fn parse<'de, T: de::Deserialize<'de>>(file: &str, content: &'de [u8]) -> Result<T, ReadError> {
+    serde_json::from_slice(content).map_err(|e| {
         let text = e.to_string();
         // serde_json repeats the place at the end of its message.
-        let what = text
-            .rsplit_once(" at line ")
-            .map_or(text.as_str(), |(w, _)| w)
-            .to_owned();
-        ReadError {
-            file: file.to_owned(),
-            line: e.line(),
-            column: e.column(),
-            what,
+        let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(w, _)| w).to_owned();
+        ReadError { file: file.to_owned(), line: e.line(), column: e.column(), what }
+    })
+}
+
+/// Adds what a side file says of nodes that are there; names that are not there are reported.
+pub(super) fn apply_side(loaded: &mut Loaded, file: &str, content: &[u8]) -> Result<(), ReadError> {
+    let side: JSide = parse(file, content)?;
+    set_options(loaded, side.options.unwrap_or_default());
+    note_extra(&mut loaded.notes, file, &side.extra);
+    for (name, j) in side.nodes.unwrap_or_default() {
+        let found = loaded.module.graph_ids().find_map(|g| Some((g, loaded.module.graph(g).find(&name)?)));
+        let Some(n) = found.and_then(|(g, id)| loaded.module.graph_mut(g).get_mut(id)) else {
+            loaded.notes.push(format!("{file}: the model has no node {name:?}"));
+            continue;
+        };
+        if let Some(ty) = j.r#type {
+            n.kind = crate::ir::Kind::of(&ty);
+            n.ty = ty;
         }
-    })?;
-    build(file, parsed)
+        n.attrs.0.extend(j.attrs.unwrap_or_default().0);
+        n.kernel_lib = j.kernel_lib.flatten().map(kernel_lib).or(n.kernel_lib.take());
+        n.refreshable = j.refreshable.flatten().or(n.refreshable);
+        n.stream = j.stream.flatten().unwrap_or(n.stream);
+        for (x, j) in n.inputs.iter_mut().zip(j.inputs.unwrap_or_default()) {
+            x.name = j.name.unwrap_or(std::mem::take(&mut x.name));
+            merge_desc(&mut x.desc, (j.dtype, j.shape, j.mem_type, j.reuse_input, j.attrs));
+        }
+        for (x, j) in n.outputs.iter_mut().zip(j.outputs.unwrap_or_default()) {
+            x.name = j.name.unwrap_or(std::mem::take(&mut x.name));
+            merge_desc(&mut x.desc, (j.dtype, j.shape, j.mem_type, j.reuse_input, j.attrs));
+        }
+        note_extra(&mut loaded.notes, &format!("{file}, node {name}"), &j.extra);
+    }
+    Ok(())
+}
+
+type DescParts = (Option<Dtype>, Option<Shape>, Option<Mem>, Option<Option<u32>>, Option<Attrs>);
+
+fn merge_desc(d: &mut Desc, (dtype, shape, mem, reuse, attrs): DescParts) {
+    if let Some(t) = dtype {
+        d.dtype = t.0;
+    }
+    if let Some(s) = shape {
+        d.shape = Some(s.0);
+    }
+    if let Some(m) = mem {
+        d.mem_type = m.0;
+    }
+    if let Some(r) = reuse {
+        d.reuse_input = r;
+    }
+    d.attrs.0.extend(attrs.unwrap_or_default().0);
 }
 
 fn build(file: &str, j: JModule) -> Result<Loaded, ReadError> {
@@ -272,18 +319,7 @@ fn build(file: &str, j: JModule) -> Result<Loaded, ReadError> {
         what,
     };
     let mut loaded = Loaded::default();
-    let o = j.options.unwrap_or_default();
-    let options = &mut loaded.module.options;
-    options.feature_base_refreshable = o.feature_base_refreshable.is_some_and(|f| f.0);
-    options.static_memory_policy = o.static_memory_policy.map_or(0, |n| n.0);
-    options.single_op = o.single_op.is_some_and(|f| f.0);
-    options.offline = o.offline.is_some_and(|f| f.0);
-    options.heterogeneous = o.heterogeneous.is_some_and(|f| f.0);
-    options.host_exec = o.host_exec.is_some_and(|f| f.0);
-    options.atomic_clean_policy = o.atomic_clean_policy.map_or(0, |n| n.0);
-    options.output_reuse_pairs = o.output_reuse_pairs.flatten().unwrap_or_default();
-    note_extra(&mut loaded.notes, "options", &o.extra);
-    options.extra = o.extra;
+    set_options(&mut loaded, j.options.unwrap_or_default());
     note_extra(&mut loaded.notes, "the file", &j.extra);
     loaded.module.extra = j.extra;
     loaded.module.attrs = j.attrs.unwrap_or_default();
@@ -314,6 +350,20 @@ fn build(file: &str, j: JModule) -> Result<Loaded, ReadError> {
     loaded.defects.extend(loaded.module.validate());
     settle_order(&mut loaded.module);
     Ok(loaded)
+}
+
+fn set_options(loaded: &mut Loaded, o: JOptions) {
+    let options = &mut loaded.module.options;
+    options.feature_base_refreshable = o.feature_base_refreshable.is_some_and(|f| f.0);
+    options.static_memory_policy = o.static_memory_policy.map_or(0, |n| n.0);
+    options.single_op = o.single_op.is_some_and(|f| f.0);
+    options.offline = o.offline.is_some_and(|f| f.0);
+    options.heterogeneous = o.heterogeneous.is_some_and(|f| f.0);
+    options.host_exec = o.host_exec.is_some_and(|f| f.0);
+    options.atomic_clean_policy = o.atomic_clean_policy.map_or(0, |n| n.0);
+    options.output_reuse_pairs = o.output_reuse_pairs.flatten().unwrap_or_default();
+    note_extra(&mut loaded.notes, "options", &o.extra);
+    options.extra = o.extra;
 }
 
 fn note_extra(notes: &mut Vec<String>, whose: &str, extra: &Extra) {

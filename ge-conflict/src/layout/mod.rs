@@ -22,6 +22,9 @@ use symbols::{Space, Symbols};
 /// The pass's name in results.
 pub const PASS: &str = "layout";
 
+/// Every round that goes on has put a copy before an anchor that had none, so few are needed.
+const MAX_ROUNDS: usize = 16;
+
 /// Runs the pass on the graph asked for.
 pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
     ctx.pass = PASS;
@@ -41,9 +44,16 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
     }
     ctx.module.sort(top)?;
     for g in tops {
-        solve(ctx, g)?;
+        // Some rules spare an operator because all its inputs are one output; a copy put in for another rule can end that.
+        for _ in 0..MAX_ROUNDS {
+            let before = ctx.report.inserted.len();
+            solve(ctx, g)?;
+            if ctx.report.inserted.len() == before {
+                break;
+            }
+            ctx.module.sort(top)?;
+        }
     }
-    ctx.module.sort(top)?;
     Ok(())
 }
 

@@ -69,7 +69,7 @@ fn is_atomic(graph: &Graph, n: &Node) -> bool {
     if n.kind.is_clean() {
         return false;
     }
-    let from_data = || n.inputs.iter().filter_map(|i| i.from).any(|f| graph.node(f.node).kind.is_data());
+    let from_data = || (0..n.inputs.len()).any(|i| reads_data(graph, n, i));
     let lib = n.is_hccl()
         && match n.attrs.get(names::IS_ATOMIC) {
             Some(a) => a.is_true(),
@@ -86,6 +86,28 @@ fn is_atomic(graph: &Graph, n: &Node) -> bool {
         None => false,
     };
     [names::ATOMIC_IN, names::ATOMIC_OUT, names::ATOMIC_WORKSPACE, names::ATOMIC_WORKSPACE2].iter().any(|a| listed(a))
+}
+
+/// Whether an input is the user's. A copy that a later pass of an earlier run put in between does not change that: otherwise
+/// the operator would be found atomic the second time.
+fn reads_data(graph: &Graph, n: &Node, index: usize) -> bool {
+    let (mut n, mut index) = (n, index);
+    for _ in 0..=graph.len() {
+        let Some(from) = n.inputs.get(index).and_then(|i| i.from) else { return false };
+        let source = graph.node(from.node);
+        if source.kind.is_data() {
+            return true;
+        }
+        let own_name = || source.name.strip_prefix(n.name.as_str()).is_some_and(|s| s.starts_with("_input_"));
+        // Those of the collectives' pass were there the first time too; they have this one attribute and not the other.
+        let late = source.attrs.flag(names::CANNOT_BE_DELETED)
+            || (own_name() && !source.attrs.has(names::NO_NEED_FOLDING));
+        if !source.kind.is_copy() || !late {
+            return false;
+        }
+        (n, index) = (source, from.index as usize);
+    }
+    false
 }
 
 fn cleans_itself(graph: &Graph, id: NodeId) -> bool {

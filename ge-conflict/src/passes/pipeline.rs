@@ -82,11 +82,25 @@ fn one(ctx: &mut Ctx<'_>, stage: Stage) -> Result<(), PassError> {
     }
 }
 
-/// The observed order. `mark-same-addr` is in no pipeline; the in-place support check only runs for host execution.
+/// The pipeline, again and again until it inserts nothing: the read-write pass takes out copies that earlier passes of the
+/// same run saw as isolation, and what they then would have done must not be left to the user's next run.
 fn pipeline(ctx: &mut Ctx<'_>) {
+    const MAX_ROUNDS: usize = 8;
+    let changes = |c: &Ctx<'_>| c.report.inserted.len() + c.report.removed.len() + c.report.relinked.len();
+    for round in 0..MAX_ROUNDS {
+        let before = changes(ctx);
+        once(ctx, round == 0);
+        if changes(ctx) == before || !ctx.report.errors.is_empty() {
+            break;
+        }
+    }
+}
+
+/// The observed order. `mark-same-addr` is in no pipeline; the in-place support check only runs for host execution.
+fn once(ctx: &mut Ctx<'_>, first: bool) {
     let host = ctx.module.options.host_exec;
     let order = [
-        Some(Stage::Lint),
+        first.then_some(Stage::Lint),
         Some(Stage::Hccl),
         Some(Stage::Hccl),
         Some(Stage::HcclContinuous),

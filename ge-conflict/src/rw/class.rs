@@ -232,6 +232,11 @@ fn step(module: &Module, g: GraphId, node: &crate::ir::Node, out: OutRef) -> Ste
     if node.ref_input_of(out.index as usize).is_some() {
         return class(OutClass::Writeable);
     }
+    // A view without a copy (a reshape, a concatenation in place) is its input's memory.
+    let view = crate::layout::symbols::alias_input(node, out.index as usize);
+    if let Some(from) = view.and_then(|i| node.inputs[i].from) {
+        return Step::At(g, from, true);
+    }
     Step::Class(None)
 }
 

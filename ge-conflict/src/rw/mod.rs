@@ -17,6 +17,7 @@ pub use class::{Classes, InClass, OutClass, Verdict, verdict};
 use crate::ctx::{Ctx, PassError};
 use crate::ir::{Attr, GraphId, InRef, Kind, Module, NodeId, OutRef, Template, names};
 use crate::report::{ConflictKind, Reason};
+use rustc_hash::FxHashSet;
 
 /// The pass's name in results.
 pub const PASS: &str = "rw";
@@ -27,19 +28,41 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
     let top = ctx.top()?;
     let family = ctx.module.family(top);
     mark_references(ctx, &family);
-    let mut classes = Classes::new(ctx.module, &family);
+    // Taking a copy out or sending readers back to a source can turn a value into a shared or writeable one somewhere else:
+    // it is looked at until nothing changes, so that a second run finds nothing to do.
+    for _ in 0..MAX_ROUNDS {
+        let before = changes(ctx);
+        round(ctx, &family);
+        if changes(ctx) == before {
+            break;
+        }
+    }
+    // What makes no sense is said once.
+    let mut said = FxHashSet::default();
+    ctx.report.warnings.retain(|w| w.pass != PASS || said.insert((w.graph.clone(), w.conflict.anchors.clone())));
+    Ok(())
+}
+
+/// Each round that changes something takes out or splits a copy, so few are needed.
+const MAX_ROUNDS: usize = 16;
+
+fn changes(ctx: &Ctx<'_>) -> usize {
+    ctx.report.inserted.len() + ctx.report.removed.len() + ctx.report.relinked.len()
+}
+
+fn round(ctx: &mut Ctx<'_>, family: &[GraphId]) {
+    let mut classes = Classes::new(ctx.module, family);
     for g in family.iter().rev() {
         settle_subgraph(ctx, &mut classes, *g);
     }
     for g in family {
-        if parent_kind(ctx.module, g) == Some(Kind::While) {
+        if parent_kind(ctx.module, *g) == Some(Kind::While) {
             continue;
         }
-        for id in ctx.module.graph(g).id_list() {
-            visit(ctx, &classes, g, id);
+        for id in ctx.module.graph(*g).id_list() {
+            visit(ctx, &classes, *g, id);
         }
     }
-    Ok(())
 }
 
 /// Whether the module, as it is, has a read-write conflict or a combination that makes no sense.
@@ -354,7 +377,8 @@ fn unshared_chain(module: &Module, g: GraphId, out: OutRef) -> bool {
             k if k.is_var_like() || k.is_const() => return false,
             _ => {}
         }
-        let Some(input) = node.ref_input_of(at.index as usize) else {
+        let up = node.ref_input_of(at.index as usize);
+        let Some(input) = up.or_else(|| crate::layout::symbols::alias_input(node, at.index as usize)) else {
             // A call's output may be memory of its caller's.
             return node.subgraphs.is_empty() && node.kind != Kind::RefSwitch;
         };
