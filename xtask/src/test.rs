@@ -68,9 +68,9 @@ pub fn run(extent: Extent) -> Result {
     let mut steps = Steps { done: Vec::new() };
     steps.command("format", cargo().args(["fmt", "--all", "--check"]));
     let mut kernels = cargo();
-    // Not `--all`: that would reach into this workspace's crates, through paths.
     kernels.args([
         "fmt",
+        "--all",
         "--check",
         "--manifest-path",
         "tests/kernels/rust/Cargo.toml",
