@@ -71,6 +71,11 @@ impl OpWord {
         OpWord((size & 0x3ff) | (access as u32) << 10 | (order as u32) << 13 | (scope as u32) << 16)
     }
 
+    /// The same with another size.
+    pub const fn with_size(self, size: u32) -> OpWord {
+        OpWord(self.0 & !0x3ff | size & 0x3ff)
+    }
+
     /// Sets further bits.
     pub const fn with(self, bits: u32, set: bool) -> OpWord {
         if set { OpWord(self.0 | bits) } else { self }

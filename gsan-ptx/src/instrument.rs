@@ -11,7 +11,9 @@ mod edits;
 mod emit;
 mod function;
 mod info;
+mod own_memory;
 mod registers;
+mod repeat;
 mod runtime;
 
 pub use edits::Change;

@@ -52,6 +52,18 @@ pub struct MemoryOp<'i, 'a> {
     pub destination: Option<&'i Operand<'a>>,
     /// What a CAS compares with.
     pub comparand: Option<&'i Operand<'a>>,
+    /// For `cp.async`, which reads its source as a plain load does.
+    pub copy: Option<AsyncCopy<'i, 'a>>,
+}
+
+/// How much of its source a `cp.async` reads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum AsyncCopy<'i, 'a> {
+    /// All that [`MemoryOp::size`] says.
+    Whole,
+    /// What this operand says: a number is how many bytes are read (the rest of the destination becomes zero), a
+    /// predicate that is true says that nothing is.
+    Part(&'i Operand<'a>),
 }
 
 impl MemoryOp<'_, '_> {
@@ -110,7 +122,7 @@ fn by_opcode<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
         // Hints. They bring lines into caches or rank them; no value is read or written, so they race with nothing.
         "prefetch" | "prefetchu" | "applypriority" | "createpolicy" => Effect::None,
         // Unlike those, `discard` makes the old contents undefined: that is a write, though nobody sees its value.
-        "discard" => Effect::Unsupported("discard destroys data without a check of its address"),
+        "discard" => discard(instruction),
         // Address arithmetic and queries with a bracketed operand or a space in their name.
         "cvta" | "isspacep" | "mapa" | "getctarank" | "txq" | "suq" | "istypep" => Effect::None,
         // Shared memory only, by definition.
@@ -269,6 +281,7 @@ fn load_store<'i, 'a>(instruction: &'i Instruction<'a>, access: Access) -> Effec
             None
         },
         comparand: None,
+        copy: None,
     })
 }
 
@@ -315,6 +328,7 @@ fn atomic<'i, 'a>(instruction: &'i Instruction<'a>, returns: bool) -> Effect<'i,
             None
         },
         comparand,
+        copy: None,
     })
 }
 
@@ -370,6 +384,67 @@ fn copy<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
     } else if has("bulk") {
         Effect::Unsupported("bulk copies are not checked")
     } else {
-        Effect::Unsupported("asynchronous copies (cp.async) are not checked")
+        copy_async(instruction)
     }
+}
+
+/// `cp.async`: a weak read of its source, at the time of its issue. (That it may be carried out later is not looked at:
+/// a write that comes before the wait for it is taken as one after the read.)
+fn copy_async<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
+    let operand = |n: usize| instruction.operands.get(n);
+    let size = match operand(2) {
+        Some(Operand::Int(size)) if matches!(size, 4 | 8 | 16) => *size as u32,
+        _ => return Effect::Unsupported(ODD_OPERANDS),
+    };
+    let Some(address) = address(operand(1)) else {
+        return Effect::Unsupported(ODD_ADDRESS);
+    };
+    // The last one is the cache's, if there is one.
+    let hint = instruction.modifiers.contains(&"L2::cache_hint");
+    let copy = match instruction.operands[3..].split_at_checked(usize::from(hint)) {
+        Some(([], [])) | Some(([_], [])) => AsyncCopy::Whole,
+        Some(([], [part])) => AsyncCopy::Part(part),
+        Some(([part], [_])) => AsyncCopy::Part(part),
+        _ => return Effect::Unsupported(ODD_OPERANDS),
+    };
+    plain(Access::Load, size, address, Some(copy))
+}
+
+/// `discard.global.L2 [a], 128`
+fn discard<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
+    match &instruction.operands[..] {
+        [Operand::Address(address), Operand::Int(size @ 1..=512)] => {
+            let Effect::Access(op) = plain(Access::Store, *size as u32, address, None) else {
+                return Effect::Unsupported(ODD_OPERANDS);
+            };
+            Effect::Access(MemoryOp {
+                generic: space(instruction).is_none(),
+                ..op
+            })
+        }
+        _ => Effect::Unsupported(ODD_OPERANDS),
+    }
+}
+
+/// A weak access to global memory.
+fn plain<'i, 'a>(
+    access: Access,
+    size: u32,
+    address: &'i Address<'a>,
+    copy: Option<AsyncCopy<'i, 'a>>,
+) -> Effect<'i, 'a> {
+    Effect::Access(MemoryOp {
+        access,
+        order: Order::Weak,
+        scope: Scope::None,
+        size,
+        generic: false,
+        volatile: false,
+        non_coherent: false,
+        returns: false,
+        address,
+        destination: None,
+        comparand: None,
+        copy,
+    })
 }

@@ -324,8 +324,8 @@ fn versions_targets_and_names() {
 fn the_chain_of_inlined_calls() {
     let text = kernel(
         ".loc 1 10 5\n.loc 2 20 6, function_name $L__i0, inlined_at 1 10 5\n.loc 3 30 7, function_name $L__i0+2, inlined_at 2 20 6\n\
-         ld.global.u32 %r1, [%rd1];\n.loc 1 11 1\nld.global.u32 %r1, [%rd1];\n\
-         .loc 2 20 6, function_name $L__i0, inlined_at 1 99 1\nld.global.u32 %r1, [%rd1];\n.loc 1 0 0\nld.global.u32 %r1, [%rd1];",
+         ld.global.u32 %r1, [%rd1];\n.loc 1 11 1\nld.global.u32 %r1, [%rd1+4];\n\
+         .loc 2 20 6, function_name $L__i0, inlined_at 1 99 1\nld.global.u32 %r1, [%rd1+8];\n.loc 1 0 0\nld.global.u32 %r1, [%rd1+12];",
     ) + ".file 1 \"/w\" \"a.cu\"\n.file 2 \"lib/cuda/include/x.h\"\n.file 3 \"/rustc/library/core/src/ptr.rs\"\n\
          .section .debug_str\n{\n$L__i0:\n.b8 102,111,111,0\n}\n";
     let sites = run(&text).sites;
@@ -425,7 +425,8 @@ fn counts() {
     let stats = run(&kernel(
         "ld.global.u32 %r1, [%rd1]; @%p1 st.u32 [%rd1], %r1; atom.add.u32 %r1, [%rd1], 1; atom.global.cas.b32 %r1, [%rd1], 0, 1;\n\
          ld.shared.u32 %r1, [%r2]; st.local.u32 [%r2], 1; ld.const.u32 %r1, [c]; ld.param.u64 %rd1, [p]; bar.sync 0; membar.gl;\n\
-         cp.async.ca.shared.global [%r1], [%rd1], 16; ret;",
+         cp.async.ca.shared.global [%r1], [%rd1], 16; suld.b.1d.b32.trap %r1, [%rd1, {%r1}];\n\
+         ld.global.u32 %r1, [%rd1+4]; ld.global.u16 %r1, [%rd1+6]; cvta.shared.u64 %rd2, %rd3; st.u32 [%rd2+4], %r1; ret;",
     ))
     .stats;
     assert_eq!(
@@ -435,7 +436,7 @@ fn counts() {
             stats.rmws,
             stats.compare_and_swaps
         ),
-        (1, 1, 1, 1)
+        (3, 1, 1, 1)
     );
     assert_eq!(
         (
@@ -457,7 +458,8 @@ fn counts() {
         ),
         (1, 1, 1, 1, 1)
     );
-    assert_eq!((stats.instructions, stats.sites()), (12, 4));
+    assert_eq!((stats.repeated, stats.private_generic), (1, 1));
+    assert_eq!((stats.instructions, stats.sites()), (17, 6));
 }
 
 #[test]
@@ -468,4 +470,61 @@ fn hand_linked_modules_stay_as_they_are() {
     let result = run(&text);
     assert!(result.already_linked && result.text == text && result.sites.is_empty());
     assert_eq!(result.entries[0].params.len(), 2);
+}
+
+#[test]
+fn a_copy_is_a_read_of_what_it_reads() {
+    let load = |size| op(Access::Load, size, Order::Weak, Scope::None);
+    let copy = |rest: &str| {
+        body(&format!(
+            "cp.async.ca.shared.global [%r1], [%rd1+4], {rest};"
+        ))
+    };
+    let hook = |text: String| text.split("cp.async").next().unwrap().to_string();
+    let whole = |size| {
+        format!(
+            "add.s64 %gsan_a, %rd1, 4; call.uni __gsan_access, (%gsan_s, %gsan_a, {}, 0); ",
+            load(size)
+        )
+    };
+    assert_eq!(hook(copy("16")), whole(16));
+    assert_eq!(hook(copy("8, 4")), whole(4));
+    assert_eq!(hook(copy("8, 12")), whole(8));
+    assert_eq!(hook(copy("8, 0")), "");
+    let some = hook(copy("16, %r2"));
+    assert_eq!(
+        some,
+        format!(
+            "add.s64 %gsan_a, %rd1, 4; min.u32 %gsan_r, %r2, 16; setp.eq.u32 %gsan_p, %gsan_r, 0; @%gsan_p bra $L__gsan_1; \
+             or.b32 %gsan_r, %gsan_r, {}; call.uni __gsan_access, (%gsan_s, %gsan_a, %gsan_r, 0); $L__gsan_1: ",
+            load(0)
+        )
+    );
+    assert!(hook(copy("16, %p2")).contains("@%p2 bra $L__gsan_1; call.uni __gsan_access"));
+    assert!(hook(copy("16, !%p2")).contains("@!%p2 bra $L__gsan_1; call.uni __gsan_access"));
+    let hinted = |rest: &str| {
+        hook(body(&format!(
+            "cp.async.cg.shared.global.L2::cache_hint [%r1], [%rd1+4], 16{rest}, %rd2;"
+        )))
+    };
+    assert_eq!(hinted(""), whole(16));
+    assert_eq!(hinted(", %r2"), some);
+    // A register that no declaration explains.
+    let odd = run(&kernel(
+        "cp.async.ca.shared.global [%r1], [%rd1], 16, what;",
+    ));
+    assert!(odd.sites.is_empty() && odd.unsupported.len() == 1);
+    let guarded = body("@%p1 cp.async.ca.shared.global [%r1], [%rd1], 16, %r2;");
+    assert!(
+        guarded.starts_with("@!%p1 bra $L__gsan_1; min.u32"),
+        "{guarded}"
+    );
+}
+
+#[test]
+fn discarded_memory_is_written() {
+    let store = op(Access::Store, 128, Order::Weak, Scope::None);
+    assert!(body("discard.global.L2 [%rd1], 128;").starts_with(&format!(
+        "call.uni __gsan_access, (%gsan_s, %rd1, {store}, 0); discard"
+    )));
 }

@@ -312,8 +312,9 @@ fn fences_and_barriers() {
 #[test]
 fn what_touches_global_memory_and_is_not_checked() {
     for instruction in [
-        "cp.async.ca.shared.global [%r1], [%rd1], 16;",
-        "cp.async.cg.shared.global.L2::128B [%r1], [%rd1], 16, %r2;",
+        "cp.async.ca.shared.global [%r1], [%rd1], %r2;",
+        "cp.async.ca.shared.global [%r1], [%rd1], 8, 4, %rd2;",
+        "discard.global.L2 [%rd1];",
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, [%r3];",
         "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;",
         "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r1, %r2}], [%r3];",
@@ -334,7 +335,6 @@ fn what_touches_global_memory_and_is_not_checked() {
         "tensormap.cp_fenceproxy.global.x [%rd1], [%rd2], 128;",
         "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1}, [%rd1], %r2;",
         "wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd1], {%f1}, %r2;",
-        "discard.global.L2 [%rd1], 128;",
         "ldnew.global.u32 %r1, [%rd1];",
         "frobnicate.b32 {%r1, %r2}, [%rd1, {%r3}];",
         "frobnicate.b32 %r1, tab[3];",

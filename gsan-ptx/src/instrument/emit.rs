@@ -144,6 +144,34 @@ impl<'e> Emitter<'e> {
         );
     }
 
+    /// Runs `hook` where the predicate is false (or, negated, true).
+    pub(super) fn unless(&mut self, predicate: &str, negated: bool, hook: impl FnOnce(&mut Self)) {
+        let guard = Guard {
+            negated: !negated,
+            register: predicate,
+        };
+        self.guarded(Some(guard), hook);
+    }
+
+    /// A hook for as many bytes as a register says, and no more than `op` has; none for none.
+    pub(super) fn access_part(&mut self, address: &str, op: OpWord, bytes: &str, site: usize) {
+        self.needs.state = true;
+        self.needs.scratch = true;
+        self.needs.predicate = true;
+        let label = self.label();
+        put!(
+            self,
+            "min.u32 {SCRATCH}, {bytes}, {}; setp.eq.u32 %gsan_p, {SCRATCH}, 0; @%gsan_p bra $L__gsan_{label}; ",
+            op.size()
+        );
+        put!(
+            self,
+            "or.b32 {SCRATCH}, {SCRATCH}, {}; call.uni {}, ({STATE}, {address}, {SCRATCH}, {site}); $L__gsan_{label}: ",
+            op.with_size(0).0,
+            names::ACCESS
+        );
+    }
+
     pub(super) fn sync_before(&mut self, address: &str, op: OpWord, site: usize) {
         self.needs.state = true;
         self.needs.context = true;

@@ -3,11 +3,13 @@
 use super::edits::Edits;
 use super::emit::{Base, Emitter, SCRATCH, scalar_text};
 use super::info::entry;
+use super::own_memory::OwnMemory;
 use super::registers::Registers;
+use super::repeat::Checked;
 use super::{Instrumented, Unsupported, hidden_parameter};
 use crate::ast::{Address, Function, Instruction, Operand, Space, Statement};
 use crate::hook::{Access, OpWord};
-use crate::memory_op::{Effect, MemoryOp, classify};
+use crate::memory_op::{AsyncCopy, Effect, MemoryOp, classify};
 use crate::site::{Locations, Site};
 use crate::tokens::one_line;
 use std::collections::HashSet;
@@ -21,6 +23,8 @@ pub(super) struct Walker<'m, 'e> {
     locations: Locations<'m>,
     lines: Lines<'m>,
     registers: Registers<'m>,
+    own_memory: OwnMemory<'m>,
+    checked: Checked<'m>,
     function: Arc<str>,
     entry: bool,
     /// Where a pragma stands that belongs to the next load: its hook must not come between them.
@@ -46,6 +50,8 @@ impl<'m, 'e> Walker<'m, 'e> {
                 line_start: 0,
             },
             registers: Registers::new(),
+            own_memory: OwnMemory::default(),
+            checked: Checked::default(),
             function: "".into(),
             entry: false,
             pragma: None,
@@ -70,6 +76,8 @@ impl<'m, 'e> Walker<'m, 'e> {
         {
             self.registers.declare(param.name, None, param.ty);
         }
+        self.own_memory = OwnMemory::of(function, &self.text[body.start..body.end]);
+        self.checked.forget();
         self.emit.needs = Default::default();
         // What the beginning needs is known at the end.
         let prologue = self.emit.edits.reserve(body.start);
@@ -95,12 +103,16 @@ impl<'m, 'e> Walker<'m, 'e> {
                 Statement::Block { statements, .. } => {
                     self.pragma = None;
                     self.registers.open();
+                    // Names may mean other registers inside.
+                    self.checked.forget();
                     self.statements(statements);
+                    self.checked.forget();
                     self.registers.close();
                 }
                 Statement::Registers {
                     ty, names, vector, ..
                 } => {
+                    self.checked.forget();
                     for (name, count) in names {
                         // A vector register is never an address by itself.
                         self.registers
@@ -118,7 +130,10 @@ impl<'m, 'e> Walker<'m, 'e> {
                     self.list(variable.span.clone(), why, false);
                 }
                 // A jump to a label between the two would pass by a hook that stands before the pragma.
-                Statement::Label { .. } => self.pragma = None,
+                Statement::Label { .. } => {
+                    self.pragma = None;
+                    self.checked.forget();
+                }
                 // No directive that PTX has up to now touches memory; one that does would have to say so here.
                 _ => {}
             }
@@ -127,8 +142,14 @@ impl<'m, 'e> Walker<'m, 'e> {
 
     fn instruction(&mut self, instruction: &Instruction<'m>) {
         self.out.stats.instructions += 1;
+        let effect = classify(instruction);
+        self.effect(instruction, &effect);
+        self.checked.pass(instruction, &effect);
+    }
+
+    fn effect(&mut self, instruction: &Instruction<'m>, effect: &Effect<'_, 'm>) {
         let stats = &mut self.out.stats;
-        match classify(instruction) {
+        match *effect {
             Effect::None => self.other(instruction),
             Effect::Barrier => {
                 stats.barriers += 1;
@@ -156,7 +177,7 @@ impl<'m, 'e> Walker<'m, 'e> {
                 stats.unsupported += 1;
                 self.list(instruction.span.clone(), why, false);
             }
-            Effect::Access(op) => self.access(instruction, &op),
+            Effect::Access(ref op) => self.access(instruction, op),
         }
     }
 
@@ -169,7 +190,28 @@ impl<'m, 'e> Walker<'m, 'e> {
     }
 
     fn access(&mut self, instruction: &Instruction<'m>, op: &MemoryOp<'_, 'm>) {
-        let word = op.op_word();
+        if op.generic && op.address.base.is_some_and(|b| self.own_memory.holds(b)) {
+            self.out.stats.private_generic += 1;
+            return;
+        }
+        if self.checked.covers(op, instruction.guard) {
+            self.out.stats.repeated += 1;
+            return;
+        }
+        let amount = match self.amount(op) {
+            Some(Amount::Nothing) => return,
+            Some(amount) => amount,
+            None => {
+                self.out.stats.unsupported += 1;
+                let why = "how much of its source this copy reads is not understood";
+                return self.list(instruction.span.clone(), why, false);
+            }
+        };
+        let word = match amount {
+            Amount::Bytes(bytes) => op.op_word().with_size(bytes),
+            _ => op.op_word(),
+        };
+        self.checked.note(op, instruction.guard);
         self.count(instruction, op);
         let site = self.out.sites.len();
         let (ptx_line, ptx_column) = self.lines.position(instruction.span.start);
@@ -195,10 +237,13 @@ impl<'m, 'e> Walker<'m, 'e> {
             if let Some(comparand) = &comparand {
                 comparand_saved = emit.save_comparand(comparand, op.size);
             }
-            if op.is_strong() {
-                emit.sync_before(address, word, site);
-            } else {
-                emit.access(address, word, site);
+            match amount {
+                _ if op.is_strong() => emit.sync_before(address, word, site),
+                Amount::Unless { predicate, negated } => {
+                    emit.unless(predicate, negated, |emit| emit.access(address, word, site));
+                }
+                Amount::AtMost(register) => emit.access_part(address, word, register, site),
+                Amount::Bytes(_) | Amount::Nothing => emit.access(address, word, site),
             }
         });
         let before = self.pragma.unwrap_or(instruction.span.start);
@@ -229,6 +274,35 @@ impl<'m, 'e> Walker<'m, 'e> {
             let why = "whether this compare-and-swap wrote is unknown, because its result is thrown away: \
                        it is checked as one that did not";
             self.list(instruction.span.clone(), why, true);
+        }
+    }
+
+    /// How much of the operation's size is accessed; `None` where that is not understood.
+    fn amount<'o>(&self, op: &MemoryOp<'o, 'm>) -> Option<Amount<'m>> {
+        let Some(AsyncCopy::Part(part)) = op.copy else {
+            return Some(Amount::Bytes(op.size));
+        };
+        let (name, negated) = match part {
+            Operand::Int(0) => return Some(Amount::Nothing),
+            Operand::Int(bytes) => {
+                let bytes = u32::try_from(*bytes).ok()?;
+                return Some(Amount::Bytes(bytes.min(op.size)));
+            }
+            Operand::Name(name) => (*name, false),
+            Operand::Not(inner) => match **inner {
+                Operand::Name(name) => (name, true),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        match (self.registers.bytes(name)?, negated) {
+            (4, false) => Some(Amount::AtMost(name)),
+            // Predicates have no size.
+            (0, _) => Some(Amount::Unless {
+                predicate: name,
+                negated,
+            }),
+            _ => None,
         }
     }
 
@@ -320,6 +394,19 @@ impl<'m, 'e> Walker<'m, 'e> {
             partly,
         });
     }
+}
+
+/// How much an instruction accesses.
+#[derive(Clone, Copy)]
+enum Amount<'a> {
+    /// So many bytes.
+    Bytes(u32),
+    /// What the register says, and no more than the operation's size.
+    AtMost(&'a str),
+    /// All or, if the predicate holds (or, negated, doesn't), nothing.
+    Unless { predicate: &'a str, negated: bool },
+    /// Nothing, and the text says so.
+    Nothing,
 }
 
 /// Whether control can reach the end of a body. In doubt it can: an exit hook that nobody reaches costs nothing.

@@ -88,6 +88,10 @@ pub struct Stats {
     pub param: u64,
     /// Accesses to constant memory: no hook.
     pub constant: u64,
+    /// Plain accesses to what the same straight-line code has checked before: no hook.
+    pub repeated: u64,
+    /// Generic accesses that are provably to the thread's own stack or the block's shared memory: no hook.
+    pub private_generic: u64,
     /// Instructions that touch global memory and get no hook.
     pub unsupported: u64,
 }

@@ -1,0 +1,58 @@
+//! The fuzz target's properties over a fixed set of inputs: `tests/data/fuzz` (what fuzzing found, and what it grew from),
+//! every selected module, and cuts of both.
+
+mod common;
+
+use common::STUB;
+use gsan_ptx::tokens::Tokens;
+use gsan_ptx::{Options, instrument, parse, parse_bytes};
+use std::path::Path;
+
+/// As `fuzz/fuzz_targets/instrument.rs`.
+fn check(name: &str, bytes: &[u8]) {
+    let _ = parse_bytes(bytes);
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let tokens = Tokens::new(text);
+    let joined: String = (0..tokens.len()).map(|i| tokens.text(i)).collect();
+    assert!(joined == text, "{name}: tokens");
+    match instrument(text, &Options::new(STUB, name)) {
+        Err(error) => assert!(!error.to_string().is_empty(), "{name}"),
+        Ok(result) => {
+            assert!(result.user_text() == text, "{name}: more than insertions");
+            parse(&result.text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let twice = instrument(&result.text, &Options::new(STUB, name)).unwrap();
+            assert!(
+                twice.already_linked && twice.text == result.text,
+                "{name}: again"
+            );
+        }
+    }
+}
+
+#[test]
+fn fixed_inputs() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fuzz");
+    let mut inputs: Vec<(String, Vec<u8>)> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.display().to_string(), std::fs::read(&path).unwrap()))
+        .collect();
+    inputs.sort();
+    assert!(inputs.len() >= 5, "{} is incomplete", folder.display());
+    inputs.extend(
+        common::selection()
+            .into_iter()
+            .map(|(name, text)| (name, text.into_bytes())),
+    );
+    for (name, bytes) in &inputs {
+        check(name, bytes);
+        // Cuts, from the front and from the back.
+        for n in 1..12 {
+            let at = bytes.len() * n / 12;
+            check(name, &bytes[..at]);
+            check(name, &bytes[at..]);
+        }
+    }
+}
