@@ -162,6 +162,7 @@ fn move_in<M: Machine>(state: State<M>, launch: u64, slot: u32, claimed: bool) {
         m.store64(field!(state.addr, ThreadState, base_row), base_row);
         m.store32(field!(state.addr, ThreadState, pending_mode), 0);
         m.store32(field!(state.addr, ThreadState, pending_version), 0);
+        m.store32(field!(state.addr, ThreadState, unreleased_mode), 0);
         m.store32(field!(state.addr, ThreadState, imported_version), 0);
         m.store32(field!(state.addr, ThreadState, fence_gpu), 0);
         m.store32(field!(state.addr, ThreadState, fence_sys), 0);
@@ -199,6 +200,10 @@ fn remember<M: Machine>(state: State<M>, launch: u64, start: u32, shared: bool) 
     m.store32(
         field!(entry, Tenant, launch_id),
         m.load32(field!(launch, LaunchRecord, launch_id)),
+    );
+    m.store32(
+        field!(entry, Tenant, module_id),
+        m.load32(field!(launch, LaunchRecord, module_id)),
     );
     let at = field!(entry, Tenant, block);
     m.store32(at, block[0]);

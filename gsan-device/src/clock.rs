@@ -5,7 +5,9 @@
 //! only through the row, like anybody else. Entries only grow, so reading needs no lock, and whatever is read late can
 //! only add order, never lose it.
 
-use crate::layout::{Counters, Epoch, GlobalState, ScalarClock, Scope, Snapshot, ThreadState};
+use crate::layout::{
+    Counters, Epoch, GlobalState, RaceClass, ScalarClock, Scope, Snapshot, ThreadState,
+};
 use crate::machine::{Machine, field};
 
 /// A logical thread's state in memory.
@@ -193,6 +195,12 @@ impl<M: Machine> State<M> {
             .wrapping_add(ThreadState::pending_offset(self.num_threads))
     }
 
+    #[inline]
+    fn unreleased_clock(self) -> u64 {
+        self.addr
+            .wrapping_add(ThreadState::unreleased_offset(self.num_threads))
+    }
+
     /// The clock row that holds what this thread knows of the others.
     #[inline]
     fn row(self) -> u64 {
@@ -232,7 +240,14 @@ impl<M: Machine> State<M> {
         // The cell keeps the token's low half: the newest token with that half is at least as new as the one meant,
         // and what it holds includes it.
         let token = head.wrapping_sub(head.wrapping_sub(clock.epoch()) & 0xffff);
-        let addr = writer.snapshot(token);
+        self.lookup(thread, token)
+    }
+
+    /// Finds a thread's snapshot by its absolute token.
+    #[inline]
+    pub fn lookup(self, thread: u32, token: u32) -> Lookup<M> {
+        let m = self.m;
+        let addr = self.of(thread).snapshot(token);
         if m.load32_acquire(field!(addr, Snapshot, token)) == token {
             Lookup::Found(Published {
                 m,
@@ -242,6 +257,17 @@ impl<M: Machine> State<M> {
             })
         } else {
             Lookup::Overwritten { thread, token }
+        }
+    }
+
+    /// Whether an earlier release adds nothing to the own clock: it was acquired, and held nothing but its publisher's.
+    #[inline]
+    pub fn includes(self, release: Lookup<M>) -> bool {
+        match release {
+            Lookup::Found(p) => {
+                p.joined() == 0 && self.happened_before(p.thread, p.entry(p.thread)) && p.intact()
+            }
+            Lookup::Overwritten { .. } => false,
         }
     }
 
@@ -386,19 +412,10 @@ impl<M: Machine> State<M> {
         if m.load64_acquire(field!(self.addr, ThreadState, last_pending)) == key {
             return;
         }
-        let mode = field!(self.addr, ThreadState, pending_mode);
-        if m.load32_acquire(mode) != VALID {
-            if m.cas32_acquire(mode, 0, COPYING) == 0 {
-                let mut i = 0;
-                while i < self.num_threads {
-                    m.store32(entry_addr(self.pending_clock(), i), 0);
-                    i += 1;
-                }
-                m.store32_release(mode, VALID);
-            } else {
-                self.wait_past(mode, COPYING);
-            }
-        }
+        self.clear_once(
+            field!(self.addr, ThreadState, pending_mode),
+            self.pending_clock(),
+        );
         self.merge(self.pending_clock(), from);
         m.add32(field!(self.addr, ThreadState, pending_version), 1);
         m.store64_release(field!(self.addr, ThreadState, last_pending), key);
@@ -424,6 +441,39 @@ impl<M: Machine> State<M> {
         }
         m.fence(Scope::Cta);
         m.max32(imported, version);
+    }
+
+    /// Remembers that a strong read saw a strong write that carried no release: if the two threads race, that is why.
+    pub fn note_unreleased(self, thread: u32, epoch: Epoch) {
+        let m = self.m;
+        let row = self.unreleased_clock();
+        self.clear_once(field!(self.addr, ThreadState, unreleased_mode), row);
+        if m.load32(entry_addr(row, thread)) < epoch {
+            m.max32(entry_addr(row, thread), epoch);
+        }
+    }
+
+    /// What is missing between an access of `thread` at `epoch` and this thread, as far as the halves of a pattern that
+    /// were there say.
+    #[inline(never)]
+    pub fn missing(self, thread: u32, epoch: Epoch) -> RaceClass {
+        let m = self.m;
+        let holds = |mode: u64, row: u64| {
+            m.load32_acquire(mode) == VALID && m.load32(entry_addr(row, thread)) >= epoch
+        };
+        if holds(
+            field!(self.addr, ThreadState, pending_mode),
+            self.pending_clock(),
+        ) {
+            RaceClass::MissingAcquire
+        } else if holds(
+            field!(self.addr, ThreadState, unreleased_mode),
+            self.unreleased_clock(),
+        ) {
+            RaceClass::MissingRelease
+        } else {
+            RaceClass::Race
+        }
     }
 
     /// Imports a clock row: what a launch inherits, for a block that joins a slot in use.
@@ -469,6 +519,24 @@ impl<M: Machine> State<M> {
             while i < self.num_threads {
                 let epoch = m.load32(entry_addr(base, i));
                 m.store32(entry_addr(self.own_clock(), i), epoch);
+                i += 1;
+            }
+            m.store32_release(mode, VALID);
+        } else {
+            self.wait_past(mode, COPYING);
+        }
+    }
+
+    /// Zeroes a row on its first use in a tenancy.
+    fn clear_once(self, mode: u64, row: u64) {
+        let m = self.m;
+        if m.load32_acquire(mode) == VALID {
+            return;
+        }
+        if m.cas32_acquire(mode, 0, COPYING) == 0 {
+            let mut i = 0;
+            while i < self.num_threads {
+                m.store32(entry_addr(row, i), 0);
                 i += 1;
             }
             m.store32_release(mode, VALID);

@@ -12,46 +12,76 @@
 //! No lock spans a user instruction. Before a release (or any strong write) the hook leaves its token in the shadow; an
 //! acquire looks for the token in a second hook, after the load.
 
+use crate::cell::{Cell, Current, Release};
 use crate::clock::State;
-use crate::layout::{
-    Access, Counters, GlobalState, Op, RaceClass, RaceKind, Range, ScalarClock, Scope, ThreadState,
-    WORD,
-};
+use crate::layout::{Access, Counters, GlobalState, Op, Range, Scope, ThreadState, WORD};
 use crate::machine::{Machine, field};
-use crate::reference::{Cell, Conflict, Release};
 use crate::report;
+use core::marker::PhantomData;
 use core::mem::{offset_of, size_of};
 
 /// Cells of an access that lies in shadowed memory.
 #[derive(Clone, Copy)]
-struct Span {
+struct Span<C> {
     first: u64,
     count: u32,
-    /// First byte of the first word.
-    word: u64,
+    addr: u64,
+    size: u32,
+    cells: PhantomData<C>,
 }
 
-impl Span {
+impl<C: Cell> Span<C> {
+    /// The cells of `size` bytes at `addr`, whose word's cell is `first`; `offset` is the address modulo the word.
     #[inline]
-    fn cell(self, i: u32) -> Cell {
-        Cell::at(self.first.wrapping_add(Cell::STRIDE.wrapping_mul(i as u64)))
+    fn new(first: u64, addr: u64, size: u32) -> Self {
+        let offset = addr & (WORD - 1);
+        let count = (offset.wrapping_add(size.max(1) as u64 + WORD - 1) / WORD) as u32;
+        Span {
+            first,
+            count,
+            addr,
+            size,
+            cells: PhantomData,
+        }
     }
 
-    /// Where in memory the `i`-th word's conflict lies: in the first word, the access's own first byte.
     #[inline]
-    fn address(self, i: u32, addr: u64) -> u64 {
-        if i == 0 {
-            addr
-        } else {
-            self.word.wrapping_add(WORD.wrapping_mul(i as u64))
-        }
+    fn cell(self, i: u32) -> C {
+        C::at(self.first.wrapping_add(C::STRIDE.wrapping_mul(i as u64)))
+    }
+
+    /// The access as the `i`-th word sees it.
+    #[inline]
+    fn current(self, i: u32, op: Op, site: u32) -> Current {
+        let offset = (self.addr & (WORD - 1)) as u32;
+        // Bits of the access's bytes, counted from the first word's first byte.
+        let from = offset.saturating_sub(WORD as u32 * i);
+        let to = offset
+            .wrapping_add(self.size)
+            .saturating_sub(WORD as u32 * i)
+            .min(WORD as u32);
+        let mask = (1u32 << to).wrapping_sub(1u32 << from) & 15;
+        debug_assert!(
+            mask == (0..4).fold(0, |m, byte| {
+                let at = WORD as u32 * i + byte;
+                m | u32::from(at >= offset && at < offset + self.size) << byte
+            })
+        );
+        Current { op, site, mask }
+    }
+
+    /// Where in memory the `i`-th word's conflict lies: from `byte` of that word on, within the access.
+    #[inline]
+    fn address(self, i: u32, byte: u32) -> u64 {
+        let word = (self.addr & !(WORD - 1)).wrapping_add(WORD.wrapping_mul(i as u64));
+        word.wrapping_add(byte as u64).max(self.addr)
     }
 }
 
 /// A weak load or store of `op.size()` bytes at `addr`, about to happen.
 #[inline]
-pub fn access<M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) {
-    let Some(span) = shadow(me, addr, op.size()) else {
+pub fn access<C: Cell, M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) {
+    let Some(span) = shadow::<C, M>(me, addr, op.size()) else {
         if me.m.is_global(addr) {
             count(me, offset_of!(Counters, unchecked));
         }
@@ -61,14 +91,9 @@ pub fn access<M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) {
     let mut found = None;
     let mut i = 0;
     while i < span.count {
-        let cell = span.cell(i);
-        let conflict = if op.access() == Access::Load {
-            cell.plain_read(me)
-        } else {
-            cell.plain_write(me)
-        };
+        let conflict = span.cell(i).weak(me, span.current(i, op, site));
         if found.is_none() {
-            found = conflict.map(|c| (c, span.address(i, addr)));
+            found = conflict.map(|c| (c, span.address(i, c.byte)));
         }
         i += 1;
     }
@@ -78,9 +103,9 @@ pub fn access<M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) {
 }
 
 /// A strong access, about to happen. The result goes to [`strong_after`].
-pub fn strong_before<M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) -> u64 {
+pub fn strong_before<C: Cell, M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) -> u64 {
     let writes = op.access() != Access::Load;
-    let span = shadow(me, addr, op.size());
+    let span = shadow::<C, M>(me, addr, op.size());
     if span.is_none() && !me.m.is_global(addr) {
         return 0;
     }
@@ -92,29 +117,24 @@ pub fn strong_before<M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) -> 
         Some(span) => {
             count(me, offset_of!(Counters, checked));
             let mut found = None;
-            let mut deferred = None;
             let mut i = 0;
             while i < span.count {
-                let before = span.cell(i).strong_before(me, op, &mut release);
-                if i == 0 {
-                    context = before.attempt.0 as u64;
+                let current = span.current(i, op, site);
+                let (conflict, of_word) = span.cell(i).strong_before(me, current, &mut release);
+                if context == 0 {
+                    context = of_word;
                 }
                 if found.is_none() {
-                    found = before.conflict.map(|c| (c, span.address(i, addr)));
-                }
-                if deferred.is_none() {
-                    deferred = before.deferred;
+                    found = conflict.map(|c| (c, span.address(i, c.byte)));
                 }
                 i += 1;
             }
             if let Some((conflict, at)) = found {
                 report::race(me, conflict, at, op, site);
-            } else if let Some(conflict) = deferred {
-                context |= deferred_bits(conflict);
             }
         }
         None => {
-            for_sync_cells(me, addr, op.size(), |cell| {
+            for_sync_cells(me, addr, op.size(), |cell: C| {
                 cell.sync_before(me, op.scope(), &mut release)
             });
         }
@@ -133,7 +153,7 @@ pub fn strong_before<M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) -> 
 }
 
 /// A strong load or atomic that has happened; `success` is whether a compare-and-swap wrote (else true).
-pub fn strong_after<M: Machine>(
+pub fn strong_after<C: Cell, M: Machine>(
     me: State<M>,
     addr: u64,
     op: Op,
@@ -141,7 +161,7 @@ pub fn strong_after<M: Machine>(
     context: u64,
     success: bool,
 ) {
-    let span = shadow(me, addr, op.size());
+    let span = shadow::<C, M>(me, addr, op.size());
     if span.is_none() && !me.m.is_global(addr) {
         return;
     }
@@ -149,7 +169,7 @@ pub fn strong_after<M: Machine>(
         && success
         && let Some(span) = span
     {
-        cas_committed(me, span, addr, op, site, context);
+        cas_committed(me, span, op, site, context);
     }
     if op.access() == Access::Store {
         return;
@@ -163,14 +183,15 @@ pub fn strong_after<M: Machine>(
         // The flag's value and its token were written in this order by the releaser; read them in the other.
         me.m.fence(op.scope());
     }
-    let take = |cell: Cell| {
-        if let Some(found) = cell.acquirable(me, op.scope()) {
-            if acquires {
-                me.acquire(found);
-            } else {
-                me.pend(found);
+    let take = |cell: C| match cell.acquirable(me, op.scope()) {
+        Some(found) if acquires => me.acquire(found),
+        Some(found) => me.pend(found),
+        None if acquires => {
+            if let Some((thread, epoch)) = cell.unreleased(me, op.scope()) {
+                me.note_unreleased(thread, epoch);
             }
         }
+        None => {}
     };
     match span {
         Some(span) => {
@@ -233,13 +254,21 @@ fn release_of<M: Machine>(me: State<M>, op: Op) -> Option<Release> {
     })
 }
 
-fn cas_committed<M: Machine>(me: State<M>, span: Span, addr: u64, op: Op, site: u32, context: u64) {
-    let mut found = deferred_conflict(context).map(|c| (c, addr));
+fn cas_committed<C: Cell, M: Machine>(
+    me: State<M>,
+    span: Span<C>,
+    op: Op,
+    site: u32,
+    context: u64,
+) {
+    let mut found = None;
     let mut i = 0;
     while i < span.count {
-        let conflict = span.cell(i).cas_after(me, op, ScalarClock(context as u32));
+        let conflict = span
+            .cell(i)
+            .cas_after(me, span.current(i, op, site), context);
         if found.is_none() {
-            found = conflict.map(|c| (c, span.address(i, addr)));
+            found = conflict.map(|c| (c, span.address(i, c.byte)));
         }
         i += 1;
     }
@@ -248,68 +277,26 @@ fn cas_committed<M: Machine>(me: State<M>, span: Span, addr: u64, op: Op, site: 
     }
 }
 
-/// A compare-and-swap's deferred race, carried from one hook to the next in the context's upper half: the reader's clock
-/// with the top bit set, and the class in the otherwise unused release bit.
-fn deferred_bits(conflict: Conflict) -> u64 {
-    let clock = ScalarClock::access(
-        conflict.prior_epoch,
-        conflict.prior.thread(),
-        conflict.prior.scope(),
-    );
-    let narrow = if conflict.class == RaceClass::ScopeTooNarrow {
-        1 << 30
-    } else {
-        0
-    };
-    ((clock.0 | 1 << 31 | narrow) as u64) << 32
-}
-
-fn deferred_conflict(context: u64) -> Option<Conflict> {
-    let word = (context >> 32) as u32;
-    if word & 1 << 31 == 0 {
-        return None;
-    }
-    let prior = ScalarClock(word & !(3 << 30));
-    let class = if word & 1 << 30 != 0 {
-        RaceClass::ScopeTooNarrow
-    } else {
-        RaceClass::Race
-    };
-    Some(Conflict {
-        kind: RaceKind::War,
-        class,
-        prior,
-        prior_epoch: prior.epoch(),
-        prior_access: Access::Load,
-    })
-}
-
 /// The cells of `size` bytes at `addr`, if that memory has shadow: the reservation, or a module's variable.
 #[inline]
-fn shadow<M: Machine>(me: State<M>, addr: u64, size: u32) -> Option<Span> {
+fn shadow<C: Cell, M: Machine>(me: State<M>, addr: u64, size: u32) -> Option<Span<C>> {
     let m = me.m;
     let base = m.load64(field!(me.global, GlobalState, real_base));
     let offset = addr.wrapping_sub(base);
     if offset < m.load64(field!(me.global, GlobalState, real_size)) {
         let first = m.load64(field!(me.global, GlobalState, shadow_base));
-        return Some(span_at(first, offset, addr, size));
+        return Some(Span::new(cell_at::<C>(first, offset), addr, size));
     }
     shadow_of_variable(me, addr, size)
 }
 
 #[inline]
-fn span_at(first: u64, offset: u64, addr: u64, size: u32) -> Span {
-    let word = offset / WORD;
-    let last = offset.wrapping_add(size.max(1) as u64 - 1) / WORD;
-    Span {
-        first: first.wrapping_add(word.wrapping_mul(Cell::STRIDE)),
-        count: last.wrapping_sub(word) as u32 + 1,
-        word: addr.wrapping_sub(offset % WORD),
-    }
+fn cell_at<C: Cell>(first: u64, offset: u64) -> u64 {
+    first.wrapping_add((offset / WORD).wrapping_mul(C::STRIDE))
 }
 
 /// Module variables: a binary search in a small sorted table.
-fn shadow_of_variable<M: Machine>(me: State<M>, addr: u64, size: u32) -> Option<Span> {
+fn shadow_of_variable<C: Cell, M: Machine>(me: State<M>, addr: u64, size: u32) -> Option<Span<C>> {
     let m = me.m;
     let table = m.load64(field!(me.global, GlobalState, ranges));
     let mut low = 0;
@@ -325,12 +312,8 @@ fn shadow_of_variable<M: Machine>(me: State<M>, addr: u64, size: u32) -> Option<
         } else {
             // The table's cells start at the word that holds `start`.
             let offset = addr.wrapping_sub(start & !(WORD - 1));
-            return Some(span_at(
-                m.load64(field!(range, Range, shadow)),
-                offset,
-                addr,
-                size,
-            ));
+            let first = m.load64(field!(range, Range, shadow));
+            return Some(Span::new(cell_at::<C>(first, offset), addr, size));
         }
     }
     None
@@ -338,15 +321,15 @@ fn shadow_of_variable<M: Machine>(me: State<M>, addr: u64, size: u32) -> Option<
 
 /// Calls `f` with the hashed sync cell of each word.
 #[inline]
-fn for_sync_cells<M: Machine>(me: State<M>, addr: u64, size: u32, mut f: impl FnMut(Cell)) {
+fn for_sync_cells<C: Cell, M: Machine>(me: State<M>, addr: u64, size: u32, mut f: impl FnMut(C)) {
     let table = me.m.load64(field!(me.global, GlobalState, sync_cells));
     let mask = me.m.load32(field!(me.global, GlobalState, sync_mask));
     let mut word = addr / WORD;
     let last = addr.wrapping_add(size.max(1) as u64 - 1) / WORD;
     loop {
         let hash = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 & mask;
-        f(Cell::at(
-            table.wrapping_add(Cell::STRIDE.wrapping_mul(hash as u64)),
+        f(C::at(
+            table.wrapping_add(C::STRIDE.wrapping_mul(hash as u64)),
         ));
         if word >= last {
             return;

@@ -5,7 +5,7 @@
 
 use crate::layout::{
     BlockEntry, BlockState, Counters, GlobalState, LaunchRecord, ModuleState, RaceKey, RaceRecord,
-    Range, Scope, ShadowCell, SmSlots, ThreadState,
+    Range, Scope, ShadowCell, SmSlots, ThreadState, WideCell,
 };
 use crate::machine::Machine;
 use core::mem::size_of;
@@ -27,6 +27,8 @@ pub struct Shape {
     pub num_sms: u32,
     /// Logical threads per multiprocessor.
     pub slots_per_sm: u32,
+    /// Bytes of a shadow cell.
+    pub cell: u64,
     /// Snapshots per ring.
     pub clock_buffer_size: u32,
     /// Bytes of user memory.
@@ -44,6 +46,7 @@ impl Default for Shape {
         Shape {
             num_sms: 4,
             slots_per_sm: 2,
+            cell: size_of::<WideCell>() as u64,
             clock_buffer_size: 8,
             real_size: 256,
             race_capacity: 16,
@@ -112,7 +115,7 @@ impl Device {
             end += bytes.next_multiple_of(ALIGN);
             at
         };
-        let cell = size_of::<ShadowCell>() as u64;
+        let cell = shape.cell;
         let global = take(size_of::<GlobalState>() as u64);
         let module = take(size_of::<ModuleState>() as u64);
         let counters = take(size_of::<Counters>() as u64);
@@ -174,6 +177,8 @@ impl Device {
             global: base + global,
             reserved_shared: 1024,
             version: state.version,
+            cell: cell as u32,
+            reserved: 0,
         };
         memory.write(base + module, &module_state);
         for i in 0..num_threads {
@@ -210,11 +215,19 @@ impl Device {
         self.range
     }
 
-    /// The shadow cell of a word of user memory.
+    /// The `reference` cell of a word of user memory.
     pub fn cell(&self, offset: u64) -> ShadowCell {
-        let base: GlobalState = self.memory.read(self.global);
-        self.memory
-            .read(base.shadow_base + offset / 4 * size_of::<ShadowCell>() as u64)
+        self.memory.read(self.cell_at(offset))
+    }
+
+    /// The `wide` cell of a word of user memory.
+    pub fn wide_cell(&self, offset: u64) -> WideCell {
+        self.memory.read(self.cell_at(offset))
+    }
+
+    fn cell_at(&self, offset: u64) -> u64 {
+        let global: GlobalState = self.memory.read(self.global);
+        global.shadow_base + offset / 4 * self.shape.cell
     }
 
     /// The state of a logical thread.
@@ -368,6 +381,9 @@ impl Machine for Host {
     }
     fn thread(self) -> [u32; 3] {
         [self.thread, 0, 0]
+    }
+    fn linear_thread(self) -> u32 {
+        self.thread
     }
     fn block_threads(self) -> u32 {
         self.block_threads

@@ -10,7 +10,7 @@ use core::mem::{align_of, offset_of, size_of};
 pub type Epoch = u32;
 
 /// Bumped whenever a struct of this file changes; the host writes it, the runtime's module exports it.
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;
 
 /// Bytes of user memory that one shadow cell covers.
 pub const WORD: u64 = 4;
@@ -294,6 +294,205 @@ impl ShadowCell {
     pub const WRITE: u64 = offset_of!(ShadowCell, write) as u64;
 }
 
+/// One access in a `wide` cell, in three words.
+///
+/// | word | bits | field |
+/// |---|---|---|
+/// | 0 | 0–31 | epoch; 0: no record |
+/// | 1 | 0–15 | logical thread |
+/// | 1 | 16–25 | linear thread index in the block |
+/// | 1 | 26–29 | bytes of the word that were touched |
+/// | 1 | 30–31 | [`Access`]: load, store, read-modify-write, compare-and-swap |
+/// | 2 | 0–19 | site |
+/// | 2 | 20–22 | [`Scope`] |
+/// | 2 | 23–25 | [`Order`] |
+/// | 2 | 26–28 | log2 of the access's size in bytes |
+/// | 2 | 29 | the site is unknown: an operation of the host, or one that the 20 bits can't name |
+/// | 2 | 30 | non-coherent |
+/// | 2 | 31 | the accessing thread has observed the word's last write ([`ScalarClock::OBSERVED`]) |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct WideRecord(pub [u32; 3]);
+
+impl WideRecord {
+    /// Bit of word 2: see the table.
+    pub const OBSERVED: u32 = 1 << 31;
+    /// Bit of word 2: see the table.
+    pub const NO_SITE: u32 = 1 << 29;
+    /// Sites that a record can name.
+    pub const MAX_SITES: u32 = 1 << 20;
+    /// Logical threads that a record can name.
+    pub const MAX_THREADS: u32 = 1 << 16;
+
+    /// Builds a record. `mask` has a bit for each byte of the word.
+    pub const fn new(
+        epoch: Epoch,
+        thread: u32,
+        linear: u32,
+        mask: u32,
+        op: Op,
+        site: u32,
+    ) -> WideRecord {
+        let w1 = thread & 0xffff
+            | (linear & 0x3ff) << 16
+            | (mask & 15) << 26
+            | (op.access() as u32 & 3) << 30;
+        let known = site < Self::MAX_SITES;
+        let w2 = if known { site } else { Self::NO_SITE }
+            | (op.scope() as u32) << 20
+            | (op.order() as u32) << 23
+            | Self::log_size(op) << 26
+            | (op.is_non_coherent() as u32) << 30;
+        WideRecord([epoch, w1, w2])
+    }
+
+    const fn log_size(op: Op) -> u32 {
+        let size = op.size();
+        if size == 0 {
+            0
+        } else {
+            31 - size.leading_zeros() & 7
+        }
+    }
+
+    /// Whether there is no access.
+    pub const fn is_empty(self) -> bool {
+        self.0[0] == 0
+    }
+
+    /// The epoch.
+    pub const fn epoch(self) -> Epoch {
+        self.0[0]
+    }
+
+    /// The logical thread.
+    pub const fn thread(self) -> u32 {
+        self.0[1] & 0xffff
+    }
+
+    /// The thread's linear index in its block.
+    pub const fn linear(self) -> u32 {
+        self.0[1] >> 16 & 0x3ff
+    }
+
+    /// Which bytes of the word.
+    pub const fn mask(self) -> u32 {
+        self.0[1] >> 26 & 15
+    }
+
+    /// What it did.
+    pub const fn access(self) -> Access {
+        match self.0[1] >> 30 {
+            0 => Access::Load,
+            1 => Access::Store,
+            2 => Access::Rmw,
+            _ => Access::Cas,
+        }
+    }
+
+    /// Whether it wrote.
+    pub const fn writes(self) -> bool {
+        self.0[1] >> 30 != 0
+    }
+
+    /// Its site, if it is known.
+    pub const fn site(self) -> Option<u32> {
+        if self.0[2] & Self::NO_SITE == 0 {
+            Some(self.0[2] & 0xfffff)
+        } else {
+            None
+        }
+    }
+
+    /// Size, order and scope as an operation's word.
+    pub const fn op(self) -> Op {
+        let order_scope = (self.0[2] >> 23 & 7) << 13 | (self.0[2] >> 20 & 7) << 16;
+        let op = Op(1 << (self.0[2] >> 26 & 7) | (self.0[1] >> 30) << 10 | order_scope);
+        if self.0[2] & 1 << 30 != 0 {
+            op.non_coherent()
+        } else {
+            op
+        }
+    }
+
+    /// Whether [`WideRecord::OBSERVED`] is set.
+    pub const fn is_observed(self) -> bool {
+        self.0[2] & Self::OBSERVED != 0
+    }
+}
+
+/// The release that a strong read of a word would acquire, in the `wide` cell: thread, token and scope in one word.
+///
+/// Bits 0–31 token (0: none), 32–47 thread, 48–50 [`Scope`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct SyncClock(pub u64);
+
+impl SyncClock {
+    /// Nothing to acquire.
+    pub const EMPTY: SyncClock = SyncClock(0);
+
+    /// A published clock.
+    pub const fn new(token: u32, thread: u32, scope: Scope) -> SyncClock {
+        SyncClock(token as u64 | (thread as u64 & 0xffff) << 32 | (scope as u64) << 48)
+    }
+
+    /// Whether there is nothing to acquire.
+    pub const fn is_empty(self) -> bool {
+        self.0 as u32 == 0
+    }
+
+    /// The token.
+    pub const fn token(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The publisher.
+    pub const fn thread(self) -> u32 {
+        (self.0 >> 32) as u32 & 0xffff
+    }
+
+    /// The scope.
+    pub const fn scope(self) -> Scope {
+        match (self.0 >> 48) & 7 {
+            0 => Scope::None,
+            1 => Scope::Cta,
+            2 => Scope::Cluster,
+            3 => Scope::Gpu,
+            _ => Scope::Sys,
+        }
+    }
+}
+
+/// The `wide` shadow cell: what is known of one 4-byte word, byte by byte and with both sides' lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C, align(8))]
+pub struct WideCell {
+    /// Accesses, reads and writes alike.
+    pub records: [WideRecord; WideCell::RECORDS],
+    /// The release to acquire.
+    pub sync: SyncClock,
+    /// Number of reads so far, saturating.
+    pub num_reads: u16,
+    /// Bit 0: a thread works on the cell. Bit 1: a record was dropped since the word was last written whole.
+    pub state: u16,
+    /// Zero.
+    pub reserved: u32,
+}
+
+impl WideCell {
+    /// Accesses per cell.
+    pub const RECORDS: usize = 4;
+    /// Offset of `sync`.
+    pub const SYNC: u64 = offset_of!(WideCell, sync) as u64;
+    /// Offset of the word that holds `num_reads` (low half) and `state` (high half).
+    pub const STATE_WORD: u64 = offset_of!(WideCell, num_reads) as u64;
+    /// The lock in that word.
+    pub const LOCKED: u32 = 1 << 16;
+    /// A record was dropped.
+    pub const DROPPED: u32 = 1 << 17;
+}
+
 /// What all of a device's runtime knows; one per device, constant while kernels run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
 #[repr(C)]
@@ -384,7 +583,7 @@ pub struct SmSlots {
 }
 
 /// The state of one logical thread (a block's residency slot): this header, then, each `num_threads` epochs long, the
-/// own clock and the pending clock, then `clock_buffer_size` snapshots, then [`Tenant`]s.
+/// own clock, the pending clock and the unreleased clock (strong writes that were acquired and carried no release), then `clock_buffer_size` snapshots, then [`Tenant`]s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct ThreadState {
@@ -428,6 +627,10 @@ pub struct ThreadState {
     pub pending_version: u32,
     /// How many of those are in the own clock, all threads' imports being complete.
     pub imported_version: u32,
+    /// State of the unreleased clock's memory: 0 stale, 1 being cleared, 2 valid.
+    pub unreleased_mode: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 impl ThreadState {
@@ -442,9 +645,14 @@ impl ThreadState {
         Self::CLOCK + 4 * num_threads as u64
     }
 
+    /// Offset of the unreleased clock.
+    pub const fn unreleased_offset(num_threads: u32) -> u64 {
+        Self::CLOCK + 8 * num_threads as u64
+    }
+
     /// Offset of the snapshot ring.
     pub const fn ring_offset(num_threads: u32) -> u64 {
-        Self::CLOCK + 8 * num_threads as u64
+        Self::CLOCK + 12 * num_threads as u64
     }
 
     /// Offset of the tenants' history.
@@ -492,6 +700,8 @@ pub struct Tenant {
     pub launch_id: u32,
     /// `%ctaid`.
     pub block: [u32; 3],
+    /// [`LaunchRecord::module_id`].
+    pub module_id: u32,
     /// Nonzero when several blocks shared the slot then: launch and block are not known.
     pub shared: u32,
 }
@@ -557,6 +767,10 @@ pub struct ModuleState {
     pub reserved_shared: u32,
     /// [`LAYOUT_VERSION`], to be compared by the host before it writes.
     pub version: u32,
+    /// Bytes of a shadow cell of the format that the runtime was built for; likewise.
+    pub cell: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// The identity of a finding, in device memory: equal findings are counted, not stored.
@@ -618,6 +832,8 @@ impl RaceSide {
     pub const SITE: u32 = 8;
     /// `op` is exact.
     pub const OP: u32 = 16;
+    /// `thread[0]` is the thread's linear index in its block, the others are not known.
+    pub const LINEAR_THREAD: u32 = 64;
     /// All that a kernel's own access knows of itself.
     pub const KERNEL_SIDE: u32 = Self::LAUNCH | Self::BLOCK | Self::THREAD | Self::SITE | Self::OP;
     /// `site` is a line and column (`line << 10 | column`) of a hand-linked module's source, not an index.
@@ -691,14 +907,38 @@ const _: () = {
     assert!(size_of::<ShadowCell>() == 24 && align_of::<ShadowCell>() == 8);
     assert!(ShadowCell::WRITE == 16 && ShadowCell::LOCK_WORD == 20);
     assert!(offset_of!(ShadowCell, lock) as u64 == ShadowCell::LOCK_WORD + 2);
+    assert!(
+        size_of::<WideRecord>() == 12 && size_of::<WideCell>() == 64 && align_of::<WideCell>() == 8
+    );
+    assert!(WideCell::SYNC == 48 && WideCell::STATE_WORD == 56);
+    let all = Op::new(Access::Cas, 128, Order::Sc, Scope::Sys).non_coherent();
+    let r = WideRecord::new(u32::MAX, 0xffff, 0x3ff, 15, all, 0xfffff);
+    assert!(r.0[1] == u32::MAX && r.site().is_some());
+    assert!(r.epoch() == u32::MAX && r.thread() == 0xffff && r.linear() == 0x3ff && r.mask() == 15);
+    assert!(r.op().0 == all.0 && r.writes() && !r.is_observed());
+    let none = WideRecord::new(
+        1,
+        0,
+        0,
+        0,
+        Op::new(Access::Load, 1, Order::Weak, Scope::None),
+        u32::MAX,
+    );
+    assert!(none.0[1] == 0 && none.0[2] == WideRecord::NO_SITE && none.site().is_none());
+    let sync = SyncClock::new(u32::MAX, 0xffff, Scope::Sys);
+    assert!(
+        sync.token() == u32::MAX
+            && sync.thread() == 0xffff
+            && sync.scope() as u8 == Scope::Sys as u8
+    );
     assert!(size_of::<Op>() == 4);
     assert!(size_of::<GlobalState>() == 160 && align_of::<GlobalState>() == 8);
-    assert!(size_of::<ThreadState>() == 96 && align_of::<ThreadState>() == 8);
-    assert!(size_of::<Snapshot>() == 16 && size_of::<Tenant>() == 24);
+    assert!(size_of::<ThreadState>() == 104 && align_of::<ThreadState>() == 8);
+    assert!(size_of::<Snapshot>() == 16 && size_of::<Tenant>() == 28);
     assert!(size_of::<LaunchRecord>() == 40 && align_of::<LaunchRecord>() == 8);
     assert!(size_of::<BlockState>() == 32 && size_of::<BlockState>() as u32 <= BlockState::ROOM);
     assert!(size_of::<BlockEntry>() == 48);
-    assert!(size_of::<ModuleState>() == 16);
+    assert!(size_of::<ModuleState>() == 24);
     assert!(
         size_of::<RaceKey>() == 16 && size_of::<RaceSide>() == 52 && size_of::<RaceRecord>() == 128
     );
@@ -787,12 +1027,12 @@ mod tests {
                 let pending = ThreadState::pending_offset(threads);
                 assert_eq!(pending, ThreadState::CLOCK + 4 * u64::from(threads));
                 let ring_at = ThreadState::ring_offset(threads);
-                assert!(ring_at >= pending + 4 * u64::from(threads));
+                assert!(ring_at >= pending + 8 * u64::from(threads));
                 let history = ThreadState::history_offset(threads, ring);
                 assert!(history >= ring_at + u64::from(ring) * (16 + 4 * u64::from(threads)));
                 let stride = ThreadState::stride(threads, ring);
                 assert!(
-                    stride >= history + u64::from(ThreadState::HISTORY) * 24 && stride % 128 == 0
+                    stride >= history + u64::from(ThreadState::HISTORY) * 28 && stride % 128 == 0
                 );
                 assert!(ring_at % 4 == 0 && history % 4 == 0);
             }

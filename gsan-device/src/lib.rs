@@ -16,6 +16,7 @@ extern crate std;
 pub mod layout;
 
 pub mod block;
+pub mod cell;
 pub mod clock;
 pub mod detector;
 pub mod machine;
@@ -23,6 +24,7 @@ pub mod mutants;
 pub mod reference;
 pub mod report;
 pub mod sampling;
+pub mod wide;
 
 #[cfg(any(test, feature = "host"))]
 pub mod host;

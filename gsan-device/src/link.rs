@@ -25,7 +25,7 @@ use crate::{
     detector,
     layout::{Access, Op},
     machine::Machine,
-    nvptx::Nvptx,
+    nvptx::{Format, Nvptx},
 };
 use core::arch::asm;
 #[cfg(feature = "sanitize")]
@@ -87,7 +87,7 @@ fn me() -> State<Nvptx> {
 #[track_caller]
 pub unsafe fn load<T: Copy>(ptr: *const T) -> T {
     #[cfg(feature = "sanitize")]
-    detector::access(
+    detector::access::<Format, _>(
         me(),
         ptr as u64,
         Op::new(
@@ -110,7 +110,7 @@ pub unsafe fn load<T: Copy>(ptr: *const T) -> T {
 #[track_caller]
 pub unsafe fn store<T: Copy>(ptr: *mut T, value: T) {
     #[cfg(feature = "sanitize")]
-    detector::access(
+    detector::access::<Format, _>(
         me(),
         ptr as u64,
         Op::new(
@@ -139,10 +139,10 @@ fn strong<R>(
     #[cfg(feature = "sanitize")]
     {
         let (op, site) = (Op::new(access, 4, order, scope), site(Location::caller()));
-        let context = detector::strong_before(me(), ptr as u64, op, site);
+        let context = detector::strong_before::<Format, _>(me(), ptr as u64, op, site);
         let (result, wrote) = run();
         if access != Access::Store {
-            detector::strong_after(me(), ptr as u64, op, site, context, wrote);
+            detector::strong_after::<Format, _>(me(), ptr as u64, op, site, context, wrote);
         }
         result
     }

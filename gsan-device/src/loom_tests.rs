@@ -6,7 +6,8 @@ use crate::block;
 use crate::clock::State;
 use crate::detector;
 use crate::host::{Device, Host, Shape};
-use crate::layout::{Access, Op, Order, Scope};
+use crate::layout::{Access, Op, Order, Scope, WideCell};
+use crate::wide::Wide as Format;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
@@ -14,6 +15,7 @@ use loom::thread;
 const SMALL: Shape = Shape {
     num_sms: 2,
     slots_per_sm: 1,
+    cell: size_of::<WideCell>() as u64,
     clock_buffer_size: 2,
     real_size: 16,
     race_capacity: 2,
@@ -37,7 +39,7 @@ fn state(host: Host) -> State<Host> {
 }
 
 fn plain(host: Host, access: Access, addr: u64) {
-    detector::access(
+    detector::access::<Format, _>(
         state(host),
         addr,
         Op::new(access, 4, Order::Weak, Scope::None),
@@ -47,10 +49,10 @@ fn plain(host: Host, access: Access, addr: u64) {
 
 fn strong(host: Host, access: Access, order: Order, addr: u64, user: impl FnOnce()) {
     let op = Op::new(access, 4, order, Scope::Gpu);
-    let context = detector::strong_before(state(host), addr, op, 9);
+    let context = detector::strong_before::<Format, _>(state(host), addr, op, 9);
     user();
     if access != Access::Store {
-        detector::strong_after(state(host), addr, op, 9, context, true);
+        detector::strong_after::<Format, _>(state(host), addr, op, 9, context, true);
     }
 }
 

@@ -54,6 +54,8 @@ pub trait Machine: Copy {
     fn grid(self) -> [u32; 3];
     /// Thread index in the block.
     fn thread(self) -> [u32; 3];
+    /// Linear index of the thread in its block.
+    fn linear_thread(self) -> u32;
     /// Threads per block, all dimensions multiplied.
     fn block_threads(self) -> u32;
     /// Differs between grids that run at the same time.

@@ -17,7 +17,16 @@ pub static mut __gsan_module: ModuleState = ModuleState {
     global: 0,
     reserved_shared: 1024,
     version: crate::layout::LAYOUT_VERSION,
+    cell: <Format as crate::cell::Cell>::STRIDE as u32,
+    reserved: 0,
 };
+
+/// The shadow cells' format: one per build, the classic 24-byte cell with the feature `reference`.
+#[cfg(not(feature = "reference"))]
+pub type Format = crate::wide::Wide;
+/// The shadow cells' format: one per build, the classic 24-byte cell with the feature `reference`.
+#[cfg(feature = "reference")]
+pub type Format = crate::reference::ReferenceCell;
 
 /// Reads a 32-bit special register.
 macro_rules! special32 {
@@ -223,6 +232,13 @@ impl Machine for Nvptx {
             special32!("%tid.y"),
             special32!("%tid.z"),
         ]
+    }
+
+    #[inline(always)]
+    fn linear_thread(self) -> u32 {
+        let [x, y, z] = self.thread();
+        let rows = special32!("%ntid.y").wrapping_mul(z).wrapping_add(y);
+        special32!("%ntid.x").wrapping_mul(rows).wrapping_add(x)
     }
 
     #[inline(always)]

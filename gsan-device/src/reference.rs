@@ -11,66 +11,190 @@
 //!   because whoever did was checked against that clock.
 //! * Nothing aborts: a saturated epoch and an overwritten snapshot count as ordered, and are tallied.
 
+use crate::cell::{Cell, Conflict, Current, Prior, Release, class_of, covers, implied_order};
 use crate::clock::{Lookup, Publication, State};
-use crate::layout::ThreadState;
 use crate::layout::{
     Access, Counters, Epoch, GlobalState, Op, RaceClass, RaceKind, ScalarClock, Scope, ShadowCell,
+    ThreadState,
 };
 use crate::machine::{Machine, field};
 use crate::sampling;
-use core::mem::offset_of;
+use core::mem::{offset_of, size_of};
 
-/// A cell in memory.
+/// A `reference` cell in memory.
 #[derive(Clone, Copy)]
-pub struct Cell {
+pub struct ReferenceCell {
     addr: u64,
 }
 
-/// What a check found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Conflict {
-    /// RAW, WAR or WAW.
-    pub kind: RaceKind,
-    /// What is missing.
-    pub class: RaceClass,
-    /// Thread and scope of the earlier access.
-    pub prior: ScalarClock,
-    /// Its epoch.
-    pub prior_epoch: Epoch,
-    /// What it did, as far as the cell says.
-    pub prior_access: Access,
-}
+impl Cell for ReferenceCell {
+    const STRIDE: u64 = size_of::<ShadowCell>() as u64;
 
-/// What [`Cell::strong_before`] found and left behind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Before {
-    /// A race of the access, whatever comes of it.
-    pub conflict: Option<Conflict>,
-    /// A race that a compare-and-swap has if it writes.
-    pub deferred: Option<Conflict>,
-    /// The clock that a compare-and-swap offers.
-    pub attempt: ScalarClock,
-}
-
-/// How a strong access publishes: the own clock up to `epoch`, for `scope`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Release {
-    /// Accesses up to this epoch are published.
-    pub epoch: Epoch,
-    /// A snapshot that holds it already (0: none).
-    pub token: u32,
-}
-
-impl Cell {
-    /// The cell at `addr`.
     #[inline]
-    pub fn at(addr: u64) -> Cell {
-        Cell { addr }
+    fn at(addr: u64) -> Self {
+        ReferenceCell { addr }
     }
 
-    /// Bytes from one word's cell to the next.
-    pub const STRIDE: u64 = core::mem::size_of::<ShadowCell>() as u64;
+    #[inline]
+    fn weak<M: Machine>(self, me: State<M>, access: Current) -> Option<Conflict> {
+        if access.op.access() == Access::Load {
+            self.weak_load(me)
+        } else {
+            self.weak_store(me)
+        }
+    }
 
+    #[inline(never)]
+    fn strong_before<M: Machine>(
+        self,
+        me: State<M>,
+        access: Current,
+        release: &mut Option<Release>,
+    ) -> (Option<Conflict>, u64) {
+        let m = me.m;
+        let op = access.op;
+        let scope = op.scope();
+        let reads = op.access() != Access::Store;
+        // An access that carries a release belongs to the epoch that it publishes: whoever acquires it is ordered after
+        // the access itself, too.
+        let epoch = release.map_or(me.epoch(), |r| r.epoch);
+        let mut num_reads = self.lock(m);
+        let old = self.write(m);
+        let mut conflict = None;
+        let mut context = 0;
+        if reads {
+            conflict = self.check_write(me, old, scope, RaceKind::Raw);
+            num_reads = self.record_read(
+                me,
+                ScalarClock::access(epoch, me.thread_id(), scope),
+                num_reads,
+            );
+        }
+        match op.access() {
+            Access::Store | Access::Rmw => {
+                let war = self.check_reads(me, scope);
+                conflict = conflict.or(war);
+                if !reads {
+                    conflict = conflict.or_else(|| self.check_write(me, old, scope, RaceKind::Waw));
+                }
+                // A store ends the release sequence of whatever happens before it; an unordered release may still be
+                // the value that a reader finds.
+                let keep = old.is_release()
+                    && (reads
+                        || self
+                            .check_write(me, old, Scope::None, RaceKind::Waw)
+                            .is_some());
+                let new = next_write(me, old, keep, epoch, scope, release);
+                self.record_write(me, new, reads);
+            }
+            Access::Cas if release.is_some() => {
+                let deferred = self.check_reads(me, scope);
+                let attempt = offer(me, old, scope, release);
+                m.store32_release(self.write_addr(), attempt.0);
+                context = attempt.0 as u64 | deferred.map_or(0, deferred_bits);
+            }
+            _ => {}
+        }
+        self.unlock(m, num_reads);
+        (conflict, context)
+    }
+
+    #[inline(never)]
+    fn cas_after<M: Machine>(
+        self,
+        me: State<M>,
+        access: Current,
+        context: u64,
+    ) -> Option<Conflict> {
+        let m = me.m;
+        let scope = access.op.scope();
+        let attempt = ScalarClock(context as u32);
+        let num_reads = self.lock(m);
+        let old = self.write(m);
+        let mut conflict = deferred_conflict(context);
+        if attempt.is_empty() {
+            // Nothing was published, so nobody can be ordered after this write yet: checking now is exact.
+            conflict = self
+                .check_reads(me, scope)
+                .or_else(|| self.check_write(me, old, scope, RaceKind::Waw));
+            let new = next_write(me, old, old.is_release(), me.epoch(), scope, &mut None);
+            self.record_write(me, new, true);
+        } else if is_attempt(me, old, attempt)
+            && let Lookup::Found(published) = me.find(old)
+        {
+            let epoch = published.entry(me.thread_id());
+            published.commit(epoch, ScalarClock::access(0, me.thread_id(), scope));
+            self.record_write(me, old, true);
+        }
+        // Otherwise somebody has written since. Either that write is ordered after this one, or its author was checked
+        // against the read that was recorded before the instruction.
+        self.unlock(m, num_reads);
+        conflict
+    }
+
+    fn observe<M: Machine>(self, me: State<M>) {
+        let m = me.m;
+        let write = self.write(m);
+        let id = me.thread_id();
+        if write.is_empty() || write.thread() == id {
+            return;
+        }
+        let mut slot = 0;
+        while slot < ShadowCell::READS as u32 {
+            let addr = self.read_addr(slot);
+            let read = ScalarClock(m.load32(addr));
+            if !read.is_empty() && read.thread() == id {
+                if !read.is_observed() {
+                    // A clock that has just been replaced stays as it is.
+                    m.cas32_acquire(addr, read.0, read.0 | ScalarClock::OBSERVED);
+                }
+                return;
+            }
+            slot += 1;
+        }
+    }
+
+    #[inline]
+    fn acquirable<M: Machine>(self, me: State<M>, scope: Scope) -> Option<Lookup<M>> {
+        let clock = self.write(me.m);
+        if clock.is_release()
+            && covers(me, clock.scope(), clock.thread())
+            && covers(me, scope, clock.thread())
+        {
+            Some(me.find(clock))
+        } else {
+            None
+        }
+    }
+
+    fn unreleased<M: Machine>(self, me: State<M>, scope: Scope) -> Option<(u32, Epoch)> {
+        let clock = self.write(me.m);
+        let other = !clock.is_empty() && !clock.is_release() && clock.thread() != me.thread_id();
+        (other && covers(me, clock.scope(), clock.thread()) && covers(me, scope, clock.thread()))
+            .then_some((clock.thread(), clock.epoch()))
+    }
+
+    #[inline(never)]
+    fn sync_before<M: Machine>(self, me: State<M>, scope: Scope, release: &mut Option<Release>) {
+        if release.is_none() {
+            return;
+        }
+        let m = me.m;
+        let num_reads = self.lock(m);
+        let old = self.write(m);
+        let scope = if old.is_release() && old.scope() > scope {
+            old.scope()
+        } else {
+            scope
+        };
+        let epoch = release.map_or(me.epoch(), |r| r.epoch);
+        let new = next_write(me, old, old.is_release(), epoch, scope, release);
+        m.store32_release(self.write_addr(), new.0);
+        self.unlock(m, num_reads);
+    }
+}
+
+impl ReferenceCell {
     #[inline]
     fn read_addr(self, slot: u32) -> u64 {
         self.addr.wrapping_add(4 * slot as u64)
@@ -106,7 +230,7 @@ impl Cell {
 
     /// A weak load: RAW check, then the read is recorded.
     #[inline]
-    pub fn plain_read<M: Machine>(self, me: State<M>) -> Option<Conflict> {
+    fn weak_load<M: Machine>(self, me: State<M>) -> Option<Conflict> {
         let m = me.m;
         let clock = ScalarClock::access(me.epoch(), me.thread_id(), Scope::None);
         if self.holds_read(m, clock)
@@ -125,7 +249,7 @@ impl Cell {
 
     /// A weak store: WAR and WAW checks, then the write is recorded.
     #[inline]
-    pub fn plain_write<M: Machine>(self, me: State<M>) -> Option<Conflict> {
+    fn weak_store<M: Machine>(self, me: State<M>) -> Option<Conflict> {
         let m = me.m;
         let clock = ScalarClock::access(me.epoch(), me.thread_id(), Scope::None);
         if self.write(m) == clock && clock.epoch() != ScalarClock::SATURATED {
@@ -136,99 +260,6 @@ impl Cell {
             .check_reads(me, Scope::None)
             .or_else(|| self.check_write(me, self.write(m), Scope::None, RaceKind::Waw));
         self.record_write(me, clock, false);
-        self.unlock(m, num_reads);
-        conflict
-    }
-
-    /// What a strong access does before the instruction.
-    #[inline(never)]
-    pub fn strong_before<M: Machine>(
-        self,
-        me: State<M>,
-        op: Op,
-        release: &mut Option<Release>,
-    ) -> Before {
-        let m = me.m;
-        let scope = op.scope();
-        let reads = op.access() != Access::Store;
-        // An access that carries a release belongs to the epoch that it publishes: whoever acquires it is ordered after
-        // the access itself, too.
-        let epoch = release.map_or(me.epoch(), |r| r.epoch);
-        let mut num_reads = self.lock(m);
-        let old = self.write(m);
-        let mut before = Before {
-            conflict: None,
-            deferred: None,
-            attempt: ScalarClock::EMPTY,
-        };
-        if reads {
-            before.conflict = self.check_write(me, old, scope, RaceKind::Raw);
-            num_reads = self.record_read(
-                me,
-                ScalarClock::access(epoch, me.thread_id(), scope),
-                num_reads,
-            );
-        }
-        match op.access() {
-            Access::Store | Access::Rmw => {
-                let war = self.check_reads(me, scope);
-                before.conflict = before.conflict.or(war);
-                if !reads {
-                    before.conflict = before
-                        .conflict
-                        .or_else(|| self.check_write(me, old, scope, RaceKind::Waw));
-                }
-                // A store ends the release sequence of whatever happens before it; an unordered release may still be
-                // the value that a reader finds.
-                let keep = old.is_release()
-                    && (reads
-                        || self
-                            .check_write(me, old, Scope::None, RaceKind::Waw)
-                            .is_some());
-                let new = next_write(me, old, keep, epoch, scope, release);
-                self.record_write(me, new, reads);
-            }
-            Access::Cas if release.is_some() => {
-                before.deferred = self.check_reads(me, scope);
-                before.attempt = offer(me, old, scope, release);
-                m.store32_release(self.write_addr(), before.attempt.0);
-            }
-            _ => {}
-        }
-        self.unlock(m, num_reads);
-        before
-    }
-
-    /// What a compare-and-swap that wrote does after the instruction; `attempt` is the one that
-    /// [`Cell::strong_before`] gave for the access's first word.
-    #[inline(never)]
-    pub fn cas_after<M: Machine>(
-        self,
-        me: State<M>,
-        op: Op,
-        attempt: ScalarClock,
-    ) -> Option<Conflict> {
-        let m = me.m;
-        let scope = op.scope();
-        let num_reads = self.lock(m);
-        let old = self.write(m);
-        let mut conflict = None;
-        if attempt.is_empty() {
-            // Nothing was published, so nobody can be ordered after this write yet: checking now is exact.
-            conflict = self
-                .check_reads(me, scope)
-                .or_else(|| self.check_write(me, old, scope, RaceKind::Waw));
-            let new = next_write(me, old, old.is_release(), me.epoch(), scope, &mut None);
-            self.record_write(me, new, true);
-        } else if is_attempt(me, old, attempt)
-            && let Lookup::Found(published) = me.find(old)
-        {
-            let epoch = published.entry(me.thread_id());
-            published.commit(epoch, ScalarClock::access(0, me.thread_id(), scope));
-            self.record_write(me, old, true);
-        }
-        // Otherwise somebody has written since. Either that write is ordered after this one, or its author was checked
-        // against the read that was recorded before the instruction.
         self.unlock(m, num_reads);
         conflict
     }
@@ -253,29 +284,6 @@ impl Cell {
         m.store32_release(self.write_addr(), new.0);
     }
 
-    /// A strong load has read the word: it has observed the last write.
-    pub fn observe<M: Machine>(self, me: State<M>) {
-        let m = me.m;
-        let write = self.write(m);
-        let id = me.thread_id();
-        if write.is_empty() || write.thread() == id {
-            return;
-        }
-        let mut slot = 0;
-        while slot < ShadowCell::READS as u32 {
-            let addr = self.read_addr(slot);
-            let read = ScalarClock(m.load32(addr));
-            if !read.is_empty() && read.thread() == id {
-                if !read.is_observed() {
-                    // A clock that has just been replaced stays as it is.
-                    m.cas32_acquire(addr, read.0, read.0 | ScalarClock::OBSERVED);
-                }
-                return;
-            }
-            slot += 1;
-        }
-    }
-
     /// Whether this thread has observed the word's strong writes.
     fn has_observed<M: Machine>(self, me: State<M>) -> bool {
         let mut slot = 0;
@@ -290,46 +298,6 @@ impl Cell {
             slot += 1;
         }
         false
-    }
-
-    /// The release that a strong read with this scope acquires, if there is one.
-    #[inline]
-    pub fn acquirable<M: Machine>(self, me: State<M>, scope: Scope) -> Option<Lookup<M>> {
-        let clock = self.write(me.m);
-        if clock.is_release()
-            && covers(me, clock.scope(), clock.thread())
-            && covers(me, scope, clock.thread())
-        {
-            Some(me.find(clock))
-        } else {
-            None
-        }
-    }
-
-    /// A strong write to memory without shadow of its own: the cell is one of a hashed table and carries releases only.
-    /// Others may share it, so nothing is ever dropped from it.
-    #[inline(never)]
-    pub fn sync_before<M: Machine>(
-        self,
-        me: State<M>,
-        scope: Scope,
-        release: &mut Option<Release>,
-    ) {
-        if release.is_none() {
-            return;
-        }
-        let m = me.m;
-        let num_reads = self.lock(m);
-        let old = self.write(m);
-        let scope = if old.is_release() && old.scope() > scope {
-            old.scope()
-        } else {
-            scope
-        };
-        let epoch = release.map_or(me.epoch(), |r| r.epoch);
-        let new = next_write(me, old, old.is_release(), epoch, scope, release);
-        m.store32_release(self.write_addr(), new.0);
-        self.unlock(m, num_reads);
     }
 
     #[inline]
@@ -393,7 +361,7 @@ impl Cell {
     /// Whether this thread has observed the strong access that a plain one of its own conflicts with.
     #[inline]
     fn forgives<M: Machine>(self, me: State<M>, conflict: Conflict) -> bool {
-        covers(me, conflict.prior.scope(), conflict.prior.thread()) && self.has_observed(me)
+        covers(me, conflict.prior.op.scope(), conflict.prior.thread) && self.has_observed(me)
     }
 
     /// Records a read: in the slot of the same thread or an empty one, else in one that the sampling picks.
@@ -425,17 +393,6 @@ impl Cell {
             m.store32(self.read_addr(slot), clock.0);
         }
         counted
-    }
-}
-
-/// Whether `scope`, seen from this thread, reaches `thread`.
-#[inline]
-fn covers<M: Machine>(me: State<M>, scope: Scope, thread: u32) -> bool {
-    match scope {
-        Scope::None => false,
-        Scope::Cta => thread == me.thread_id(),
-        Scope::Cluster | Scope::Gpu => me.device_of(thread) == me.device_of(me.thread_id()),
-        Scope::Sys => true,
     }
 }
 
@@ -477,32 +434,67 @@ fn check_release<M: Machine>(
     conflict(me, event, epoch, Access::Store, scope, kind)
 }
 
-/// Two strong accesses whose scopes reach each other don't race, whatever their order.
+/// The conflict with an earlier access that is not ordered before this one at `scope`.
 #[inline]
 fn conflict<M: Machine>(
     me: State<M>,
     prior: ScalarClock,
-    prior_epoch: Epoch,
-    prior_access: Access,
+    epoch: Epoch,
+    access: Access,
     scope: Scope,
     kind: RaceKind,
 ) -> Option<Conflict> {
-    let thread = prior.thread();
-    if covers(me, prior.scope(), thread) && covers(me, scope, thread) {
+    let prior = prior_of(prior, epoch, access);
+    let class = class_of(me, prior, scope)?;
+    Some(Conflict {
+        kind,
+        class,
+        prior,
+        byte: 0,
+    })
+}
+
+/// What a scalar clock says of an access: no size, no site, no thread within the block.
+fn prior_of(clock: ScalarClock, epoch: Epoch, access: Access) -> Prior {
+    let scope = clock.scope();
+    Prior {
+        thread: clock.thread(),
+        epoch,
+        op: Op::new(access, 0, implied_order(scope), scope),
+        site: None,
+        linear: None,
+    }
+}
+
+/// A compare-and-swap's deferred race, carried from one hook to the next in the context's upper half: the reader's clock
+/// with the top bit set, and the class in the otherwise unused release bit.
+fn deferred_bits(conflict: Conflict) -> u64 {
+    let prior = conflict.prior;
+    let clock = ScalarClock::access(prior.epoch, prior.thread, prior.op.scope());
+    let narrow = if conflict.class == RaceClass::ScopeTooNarrow {
+        1 << 30
+    } else {
+        0
+    };
+    ((clock.0 | 1 << 31 | narrow) as u64) << 32
+}
+
+fn deferred_conflict(context: u64) -> Option<Conflict> {
+    let word = (context >> 32) as u32;
+    if word & 1 << 31 == 0 {
         return None;
     }
-    let strong = prior.scope() != Scope::None && scope != Scope::None;
-    let class = if strong {
+    let clock = ScalarClock(word & !(3 << 30));
+    let class = if word & 1 << 30 != 0 {
         RaceClass::ScopeTooNarrow
     } else {
         RaceClass::Race
     };
     Some(Conflict {
-        kind,
+        kind: RaceKind::War,
         class,
-        prior,
-        prior_epoch,
-        prior_access,
+        prior: prior_of(clock, clock.epoch(), Access::Load),
+        byte: 0,
     })
 }
 
@@ -526,16 +518,7 @@ fn next_write<M: Machine>(
         let found = me.find(old);
         // The wider scope, so that neither release loses a reader.
         published_scope = old.scope().max(scope);
-        // A clock that was acquired adds nothing to the own one.
-        let known = match found {
-            Lookup::Found(p) => {
-                release.is_some()
-                    && p.joined() == 0
-                    && me.happened_before(p.thread, p.entry(p.thread))
-                    && p.intact()
-            }
-            Lookup::Overwritten { .. } => false,
-        };
+        let known = release.is_some() && me.includes(found);
         if !known {
             join = Some(found);
         }

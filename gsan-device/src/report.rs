@@ -1,13 +1,13 @@
 //! The cold end: a race becomes a record in mapped host memory, once; repeats are counted.
 
 use crate::block;
+use crate::cell::Conflict;
 use crate::clock::State;
 use crate::layout::{
-    Counters, Epoch, GlobalState, LaunchRecord, NO_SITE, Op, Order, RaceKey, RaceRecord, RaceSide,
-    Scope, Tenant, ThreadState,
+    Counters, Epoch, GlobalState, LaunchRecord, NO_SITE, Op, RaceKey, RaceRecord, RaceSide, Scope,
+    Tenant, ThreadState,
 };
 use crate::machine::{Machine, field};
-use crate::reference::Conflict;
 use core::mem::{offset_of, size_of};
 
 /// Marks a site that is a line and column of a hand-linked module instead of an index.
@@ -55,9 +55,11 @@ pub fn race<M: Machine>(me: State<M>, conflict: Conflict, addr: u64, op: Op, sit
 fn identity(conflict: Conflict, module: u32, site: u32) -> u64 {
     let mut h = (conflict.kind as u64)
         | (conflict.class as u64) << 8
-        | (conflict.prior_access as u64) << 16;
+        | (conflict.prior.op.access() as u64) << 16;
     h = (h ^ module as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     h = (h ^ h >> 29 ^ site as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let prior = conflict.prior.site.map_or(0, |site| site as u64 + 1);
+    h = (h ^ h >> 31 ^ prior).wrapping_mul(0x94d0_49bb_1331_11eb);
     (h ^ h >> 32) | 1
 }
 
@@ -102,24 +104,24 @@ fn write<M: Machine>(
     m.store32(field!(side, RaceSide, epoch), me.epoch());
 
     let side = field!(record, RaceRecord, prior);
-    let scope = conflict.prior.scope();
-    let order = if scope == Scope::None {
-        Order::Weak
+    let prior = conflict.prior;
+    let mut known = if prior.op.size() != 0 {
+        RaceSide::OP
     } else {
-        Order::Relaxed
+        0
     };
-    m.store32(
-        field!(side, RaceSide, op),
-        Op::new(conflict.prior_access, 0, order, scope).0,
-    );
-    m.store32(field!(side, RaceSide, slot), conflict.prior.thread());
-    m.store32(field!(side, RaceSide, epoch), conflict.prior_epoch);
-    m.store32(field!(side, RaceSide, known), 0);
-    if let Some(tenant) = tenant_at(me.of(conflict.prior.thread()), conflict.prior_epoch) {
+    m.store32(field!(side, RaceSide, op), prior.op.0);
+    m.store32(field!(side, RaceSide, slot), prior.thread);
+    m.store32(field!(side, RaceSide, epoch), prior.epoch);
+    if let Some(tenant) = tenant_at(me.of(prior.thread), prior.epoch) {
+        known |= RaceSide::LAUNCH;
         m.store32(
             field!(side, RaceSide, launch_id),
             m.load32(field!(tenant, Tenant, launch_id)),
         );
+        if prior.op.size() == 0 || prior.site.is_some() {
+            known |= RaceSide::BLOCK;
+        }
         let at = field!(tenant, Tenant, block);
         store3(
             m,
@@ -130,11 +132,20 @@ fn write<M: Machine>(
                 m.load32(at.wrapping_add(8)),
             ],
         );
-        m.store32(
-            field!(side, RaceSide, known),
-            RaceSide::LAUNCH | RaceSide::BLOCK,
-        );
+        if let Some(site) = prior.site {
+            known |= RaceSide::SITE;
+            m.store32(field!(side, RaceSide, site), site);
+            m.store32(
+                field!(side, RaceSide, module_id),
+                m.load32(field!(tenant, Tenant, module_id)),
+            );
+            if let Some(linear) = prior.linear {
+                known |= RaceSide::THREAD | RaceSide::LINEAR_THREAD;
+                store3(m, field!(side, RaceSide, thread), [linear, 0, 0]);
+            }
+        }
     }
+    m.store32(field!(side, RaceSide, known), known);
     m.fence(Scope::Sys);
     m.store32_release(field!(record, RaceRecord, state), 2);
     m.fence(Scope::Sys);

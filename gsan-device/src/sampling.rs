@@ -6,12 +6,21 @@ use crate::layout::ShadowCell;
 /// The slot to replace, or none; `n` reads came before this one. Reproducible from the reader's own counter and the seed.
 #[inline]
 pub fn replaced_slot(counter: u32, thread: u32, seed: u32, n: u32) -> Option<u32> {
-    let r = murmur3(counter, thread, seed).checked_rem(n)?;
+    if n == 0 {
+        return None;
+    }
+    let r = below(n, counter, thread, seed);
     if r < ShadowCell::READS as u32 {
         Some(r)
     } else {
         None
     }
+}
+
+/// A number below `n` (0 for `n` = 0), reproducible from the reader's own counter and the seed.
+#[inline]
+pub fn below(n: u32, counter: u32, thread: u32, seed: u32) -> u32 {
+    murmur3(counter, thread, seed).checked_rem(n).unwrap_or(0)
 }
 
 /// Murmur3, 32 bits, over two words (Austin Appleby's public-domain algorithm).

@@ -24,8 +24,9 @@ struct Unit {
     workspace: PathBuf,
     /// Its package.
     package: String,
-    /// Without its default features: kernels that link the detector in by hand have a build without it.
-    plain: bool,
+    /// Which of its features: kernels that link the detector in by hand have a build without it, the runtime one per
+    /// cell format.
+    features: &'static [&'static str],
     /// The file, from the root.
     output: PathBuf,
 }
@@ -35,13 +36,17 @@ fn units() -> Result<Vec<Unit>> {
     let runtime = root().join("gsan-device/runtime");
     let mut units = Vec::new();
     if runtime.join("Cargo.toml").is_file() {
-        units.push(Unit {
-            name: "runtime".to_string(),
-            package: package_name(&runtime.join("Cargo.toml"))?,
-            plain: false,
-            workspace: runtime,
-            output: "gsan-device/ptx/runtime.ptx".into(),
-        });
+        let formats: [(&str, &'static [&'static str]); 2] =
+            [("wide", &[]), ("reference", &["--features", "reference"])];
+        for (format, features) in formats {
+            units.push(Unit {
+                name: format!("runtime_{format}"),
+                package: package_name(&runtime.join("Cargo.toml"))?,
+                features,
+                workspace: runtime.clone(),
+                output: format!("gsan-device/ptx/runtime_{format}.ptx").into(),
+            });
+        }
     }
     let kernels = root().join("tests/kernels/rust");
     let mut folders: Vec<PathBuf> = fs::read_dir(&kernels)
@@ -66,7 +71,7 @@ fn units() -> Result<Vec<Unit>> {
                 name: format!("{name}_plain"),
                 workspace: kernels.clone(),
                 package: package.clone(),
-                plain: true,
+                features: &["--no-default-features"],
                 output: ptx.join(format!("{name}_plain.ptx")),
             });
         }
@@ -74,7 +79,7 @@ fn units() -> Result<Vec<Unit>> {
             name: name.to_string(),
             workspace: kernels.clone(),
             package,
-            plain: false,
+            features: &[],
             output: ptx.join(format!("{name}.ptx")),
         });
     }
@@ -98,7 +103,9 @@ pub fn rebuild(only: Option<&str>) -> Result {
     let mut units = units()?;
     if let Some(only) = only {
         let names: Vec<String> = units.iter().map(|u| u.name.clone()).collect();
-        units.retain(|u| u.name == only);
+        units.retain(|u| {
+            u.name == only || u.name.starts_with(&format!("{only}_")) && only == "runtime"
+        });
         if units.is_empty() {
             return Err(Failure::new(format!(
                 "nothing is called `{only}`; there is: {}",
@@ -206,9 +213,7 @@ fn compile(toolchain: &DeviceToolchain, unit: &Unit, locked: bool) -> Result<Str
     if locked {
         cargo.arg("--locked");
     }
-    if unit.plain {
-        cargo.arg("--no-default-features");
-    }
+    cargo.args(unit.features);
     // A file of its own per unit: where nothing has changed, cargo runs no compiler and the last one's is right.
     let file = target.join("ptx").join(format!("{}.s", unit.name));
     fs::create_dir_all(target.join("ptx")).about(target.display())?;

@@ -6,7 +6,7 @@
 use gsan_device::clock::State;
 use gsan_device::layout::{NO_SITE, Op};
 use gsan_device::machine::Machine;
-use gsan_device::nvptx::Nvptx;
+use gsan_device::nvptx::{Format, Nvptx};
 use gsan_device::{block, detector};
 
 /// By the block's first thread, before the first barrier.
@@ -24,19 +24,19 @@ pub extern "C" fn __gsan_state() -> u64 {
 /// Before a weak load or store.
 #[unsafe(no_mangle)]
 pub extern "C" fn __gsan_access(state: u64, addr: u64, op: u32, site: u32) {
-    detector::access(State::at(Nvptx, state), addr, Op(op), site);
+    detector::access::<Format, _>(State::at(Nvptx, state), addr, Op(op), site);
 }
 
 /// Before a strong access; the result goes to [`__gsan_sync_after`].
 #[unsafe(no_mangle)]
 pub extern "C" fn __gsan_sync_before(state: u64, addr: u64, op: u32, site: u32) -> u64 {
-    detector::strong_before(State::at(Nvptx, state), addr, Op(op), site)
+    detector::strong_before::<Format, _>(State::at(Nvptx, state), addr, Op(op), site)
 }
 
 /// After a strong load or atomic.
 #[unsafe(no_mangle)]
 pub extern "C" fn __gsan_sync_after(state: u64, addr: u64, op: u32, site: u32, context: u64, success: u32) {
-    detector::strong_after(State::at(Nvptx, state), addr, Op(op), site, context, success != 0);
+    detector::strong_after::<Format, _>(State::at(Nvptx, state), addr, Op(op), site, context, success != 0);
 }
 
 /// Before a fence.
@@ -91,7 +91,7 @@ pub unsafe extern "ptx-kernel" fn __gsan_touch(addr: u64, bytes: u64, op: u32, l
     let mut at = 16 * m.block()[0].wrapping_mul(threads).wrapping_add(thread) as u64;
     while at < bytes {
         let size = (bytes - at).min(16) as u32;
-        detector::access(me, addr.wrapping_add(at), Op(op).with_size(size), NO_SITE);
+        detector::access::<Format, _>(me, addr.wrapping_add(at), Op(op).with_size(size), NO_SITE);
         at = at.wrapping_add(16 * threads.wrapping_mul(m.grid()[0]) as u64);
     }
     block::exit(m);

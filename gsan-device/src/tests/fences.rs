@@ -89,7 +89,7 @@ fn an_acquire_fence_before_the_read_imports_nothing() {
     b[1].fence(Order::AcqRel, Scope::Gpu);
     b[1].relaxed_load(64);
     b[1].load(0);
-    only(&d, RaceKind::Raw, RaceClass::Race);
+    only(&d, RaceKind::Raw, RaceClass::MissingAcquire);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn fences_pair_with_releases_and_acquires() {
 
 #[test]
 fn several_flags_read_then_one_fence() {
-    let d = Device::new(Shape {
+    let d = new_device(Shape {
         num_sms: 8,
         ..Shape::default()
     });
@@ -131,14 +131,14 @@ fn several_flags_read_then_one_fence() {
     b[0].relaxed_store(80);
     b[4].relaxed_load(80);
     b[4].load(16);
-    only(&d, RaceKind::Raw, RaceClass::Race);
+    only(&d, RaceKind::Raw, RaceClass::MissingAcquire);
 }
 
 /// threadfence reduction: store, fence, relaxed add; the last block reads all and resets the counter.
 #[test]
 fn last_block_reduction_with_fences() {
     for acquire_fence in [true, false] {
-        let d = Device::new(Shape {
+        let d = new_device(Shape {
             num_sms: 8,
             ..Shape::default()
         });

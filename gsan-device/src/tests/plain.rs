@@ -67,14 +67,15 @@ fn a_block_does_not_race_with_itself() {
     assert_silent(&d);
 }
 
-/// Every size and offset within a 32-byte window against every other: they conflict exactly when they share a word.
+/// Every size and offset within a 32-byte window against every other: they conflict exactly when they share a word
+/// (`reference`) or a byte (`wide`).
 #[test]
-fn spans_conflict_exactly_when_they_share_a_word() {
+fn spans_conflict_exactly_when_they_share_a_word_or_a_byte() {
     for first_size in [1u32, 2, 4, 8, 16] {
         for first in 0..8u64 {
             for size in [1u32, 2, 4, 8, 16] {
                 for offset in 0..24u64 {
-                    let d = Device::new(Shape {
+                    let d = new_device(Shape {
                         race_capacity: 4,
                         launches: 1,
                         rows: 2,
@@ -83,7 +84,8 @@ fn spans_conflict_exactly_when_they_share_a_word() {
                     let b = grid(&d, 0, 0, 1, 2);
                     b[0].plain(Access::Store, first, first_size, 1);
                     b[1].plain(Access::Store, offset, size, 2);
-                    let words = |at: u64, n: u32| at / 4..=(at + u64::from(n) - 1) / 4;
+                    let unit = if REFERENCE { 4 } else { 1 };
+                    let words = |at: u64, n: u32| at / unit..=(at + u64::from(n) - 1) / unit;
                     let (a, c) = (words(first, first_size), words(offset, size));
                     let share = a.start() <= c.end() && c.start() <= a.end();
                     assert_eq!(
@@ -125,7 +127,7 @@ fn repeats_are_counted_once_per_place() {
 
 #[test]
 fn a_full_table_of_findings_drops_and_counts() {
-    let d = Device::new(Shape {
+    let d = new_device(Shape {
         race_capacity: 4,
         ..Shape::default()
     });
@@ -141,7 +143,7 @@ fn a_full_table_of_findings_drops_and_counts() {
 #[test]
 fn the_first_four_readers_are_all_remembered() {
     for reader in 0..4 {
-        let d = Device::new(Shape {
+        let d = new_device(Shape {
             num_sms: 8,
             ..Shape::default()
         });
@@ -178,10 +180,10 @@ fn module_variables_have_shadow() {
     let b = grid(&d, 0, 0, 1, 2);
     let (start, size) = d.variable();
     let op = Op::new(Access::Store, 4, Order::Weak, Scope::None);
-    detector::access(b[0].state(), start + size - 4, op, 1);
-    detector::access(b[1].state(), start, op, 1);
+    detector::access::<Format, _>(b[0].state(), start + size - 4, op, 1);
+    detector::access::<Format, _>(b[1].state(), start, op, 1);
     assert_silent(&d);
-    detector::access(b[1].state(), start + size - 4, op, 1);
+    detector::access::<Format, _>(b[1].state(), start + size - 4, op, 1);
     assert_eq!(
         only(&d, RaceKind::Waw, RaceClass::Race).address,
         start + size - 4

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn an_overwritten_token_imports_the_writers_clock_and_is_counted() {
-    let d = Device::new(Shape {
+    let d = new_device(Shape {
         clock_buffer_size: 4,
         ..Shape::default()
     });
@@ -15,13 +15,13 @@ fn an_overwritten_token_imports_the_writers_clock_and_is_counted() {
     b[1].acquire(64);
     b[1].load(0);
     assert_silent(&d);
-    // Once by the check of the flag itself, once by the acquire.
-    assert_eq!(d.counters().ring_wrap, 2);
+    // By the acquire; where the write's clock is the token, by the check of the flag itself as well.
+    assert_eq!(d.counters().ring_wrap, if REFERENCE { 2 } else { 1 });
 }
 
 #[test]
 fn an_overwritten_token_of_an_earlier_tenant_imports_everything() {
-    let d = Device::new(Shape {
+    let d = new_device(Shape {
         num_sms: 2,
         slots_per_sm: 1,
         clock_buffer_size: 2,

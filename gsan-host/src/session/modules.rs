@@ -10,11 +10,30 @@ use crate::request::{KernelInfo, ModuleId};
 use crate::runtime_state::read;
 use cust::sys::{CUdevice_attribute, CUfunction_attribute as Attribute};
 use gsan_device::layout::{LAYOUT_VERSION, ModuleState, Range, ShadowCell, WORD};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 /// The runtime's PTX, as it is appended to every module.
 pub const RUNTIME: &str = include_str!("../../../gsan-device/ptx/runtime.ptx");
+
+/// Names a file whose text is used instead of [`RUNTIME`], so that a freshly built runtime can be tested.
+const RUNTIME_VARIABLE: &str = "GSAN_RUNTIME_PTX";
+
+/// The runtime that sessions append: [`RUNTIME`], or what the file that the environment variable `GSAN_RUNTIME_PTX` names
+/// holds.
+pub fn runtime() -> Result<Cow<'static, str>> {
+    let Some(path) = std::env::var_os(RUNTIME_VARIABLE).filter(|p| !p.is_empty()) else {
+        return Ok(Cow::Borrowed(RUNTIME));
+    };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Cow::Owned(text)),
+        Err(e) => Err(Error::Configuration(format!(
+            "{RUNTIME_VARIABLE} names {}, which cannot be read: {e}; unset it to use the runtime of this program",
+            path.display()
+        ))),
+    }
+}
 
 /// A module, loaded on every device.
 pub(super) struct LoadedModule {
@@ -125,7 +144,7 @@ impl Session {
     pub fn load_module(&mut self, name: &str, ptx: &str) -> Result<ModuleId> {
         let _armed = self.begin()?;
         let prepared = if self.checked.is_some() {
-            prepare::instrumented(name, ptx, RUNTIME)?
+            prepare::instrumented(name, ptx, &self.runtime)?
         } else {
             prepare::plain(name, ptx)?
         };
@@ -177,7 +196,7 @@ impl Session {
                 device,
                 &module,
                 checked.runtime.devices[index as usize].address(),
-                prepared,
+                !prepared.kernels.is_empty(),
             )?;
             for variable in &prepared.variables {
                 let Some((start, size)) = module.global(variable)?.filter(|&(_, size)| size > 0)
@@ -257,15 +276,14 @@ impl Session {
 }
 
 /// Fills in `__gsan_module`, after a look at the layout that it was built with.
-fn tell_module(
+pub(super) fn tell_module(
     device: &Rc<Device>,
     module: &Module,
     global: u64,
-    prepared: &Prepared,
+    needed: bool,
 ) -> Result<()> {
     let Some((address, _)) = module.global(gsan_ptx::hook::names::MODULE)? else {
         // A module without kernels may have lost it to the compiler.
-        let needed = !prepared.kernels.is_empty();
         return if needed {
             Err(Error::LayoutVersion {
                 found: 0,
@@ -288,7 +306,7 @@ fn tell_module(
     let state = ModuleState {
         global,
         reserved_shared,
-        version: LAYOUT_VERSION,
+        ..found
     };
     copy_from_host(device, address, bytemuck::bytes_of(&state))
 }

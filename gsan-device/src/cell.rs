@@ -1,0 +1,137 @@
+//! What a shadow cell does, whatever its format: the detector knows no more of it than this.
+
+use crate::clock::{Lookup, State};
+use crate::layout::{Access, Epoch, Op, Order, RaceClass, RaceKind, Scope};
+use crate::machine::Machine;
+
+/// A word's cell. Each method is one step of an access; the conflict that it returns is to be reported.
+pub trait Cell: Copy {
+    /// Bytes from one word's cell to the next.
+    const STRIDE: u64;
+
+    /// The cell at `addr`.
+    fn at(addr: u64) -> Self;
+
+    /// A weak load or store of the word's bytes in `mask`: checked, then recorded.
+    fn weak<M: Machine>(self, me: State<M>, access: Current) -> Option<Conflict>;
+
+    /// What a strong access does before the instruction. `release` is what it publishes; a token that was made for it
+    /// is left there for the access's other words. The second result goes to [`Cell::cas_after`].
+    fn strong_before<M: Machine>(
+        self,
+        me: State<M>,
+        access: Current,
+        release: &mut Option<Release>,
+    ) -> (Option<Conflict>, u64);
+
+    /// What a compare-and-swap that wrote does after the instruction.
+    fn cas_after<M: Machine>(self, me: State<M>, access: Current, context: u64)
+    -> Option<Conflict>;
+
+    /// A strong load has read the word: it has observed the last write.
+    fn observe<M: Machine>(self, me: State<M>);
+
+    /// The release that a strong read with this scope acquires, if there is one.
+    fn acquirable<M: Machine>(self, me: State<M>, scope: Scope) -> Option<Lookup<M>>;
+
+    /// The word's last strong write by another thread, if nothing was released with it.
+    fn unreleased<M: Machine>(self, me: State<M>, scope: Scope) -> Option<(u32, Epoch)>;
+
+    /// A strong write to memory without shadow of its own: the cell is one of a hashed table and carries releases only.
+    /// Others may share it, so nothing is ever dropped from it.
+    fn sync_before<M: Machine>(self, me: State<M>, scope: Scope, release: &mut Option<Release>);
+}
+
+/// The access that a cell is asked about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Current {
+    /// What it is.
+    pub op: Op,
+    /// Where it stands.
+    pub site: u32,
+    /// Which bytes of this word.
+    pub mask: u32,
+}
+
+/// An earlier access, as far as the cell keeps it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Prior {
+    /// Logical thread.
+    pub thread: u32,
+    /// Epoch.
+    pub epoch: Epoch,
+    /// What it did: access, order and scope; the size where it is known, else 0.
+    pub op: Op,
+    /// Its site.
+    pub site: Option<u32>,
+    /// Linear index of the thread in its block.
+    pub linear: Option<u32>,
+}
+
+/// What a check found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Conflict {
+    /// RAW, WAR or WAW.
+    pub kind: RaceKind,
+    /// What is missing.
+    pub class: RaceClass,
+    /// The other side.
+    pub prior: Prior,
+    /// First byte of the word that both touch.
+    pub byte: u32,
+}
+
+/// How a strong access publishes: the own clock up to `epoch`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Release {
+    /// Accesses up to this epoch are published.
+    pub epoch: Epoch,
+    /// A snapshot that holds it already (0: none).
+    pub token: u32,
+}
+
+/// Whether `scope`, seen from this thread, reaches `thread`.
+#[inline]
+pub fn covers<M: Machine>(me: State<M>, scope: Scope, thread: u32) -> bool {
+    match scope {
+        Scope::None => false,
+        Scope::Cta => thread == me.thread_id(),
+        Scope::Cluster | Scope::Gpu => me.device_of(thread) == me.device_of(me.thread_id()),
+        Scope::Sys => true,
+    }
+}
+
+/// What an access at `scope` and an earlier strong or weak one that it is not ordered with are to each other.
+/// `None`: two strong accesses whose scopes reach each other don't race, whatever their order.
+#[inline]
+pub fn class_of<M: Machine>(me: State<M>, prior: Prior, scope: Scope) -> Option<RaceClass> {
+    if covers(me, prior.op.scope(), prior.thread) && covers(me, scope, prior.thread) {
+        return None;
+    }
+    if prior.op.scope() != Scope::None && scope != Scope::None {
+        return Some(RaceClass::ScopeTooNarrow);
+    }
+    Some(me.missing(prior.thread, prior.epoch))
+}
+
+/// RAW, WAR or WAW.
+#[inline]
+pub fn kind_of(prior: Op, current: Op) -> RaceKind {
+    if prior.access() == Access::Load {
+        RaceKind::War
+    } else if current.access() == Access::Store {
+        RaceKind::Waw
+    } else {
+        RaceKind::Raw
+    }
+}
+
+/// The order that a record without one implies.
+#[inline]
+pub fn implied_order(scope: Scope) -> Order {
+    if scope == Scope::None {
+        Order::Weak
+    } else {
+        Order::Relaxed
+    }
+}

@@ -1,0 +1,609 @@
+//! The `wide` cell: what is known of one 4-byte word, in 64 bytes: four accesses with their bytes, thread and line, and
+//! the release that a strong read would acquire.
+//!
+//! After TSan's shadow, which keeps a few accesses of any kind and lets a newer one take the place of an older one that it
+//! implies. An access implies an earlier one when whoever races with the earlier also races with it: it comes after it
+//! (same thread, or ordered), touches at least its bytes, writes if it wrote, and is no more strong.
+//!
+//! Against the `reference` cell: bytes are told apart, epochs have 32 bits, both sides of a report have their line, and a
+//! release is kept apart from the accesses, so that a compare-and-swap that fails leaves nothing but its read. What it
+//! forgets when more than four accesses matter: a reader that the sampling drops, or a writer of single bytes.
+
+use crate::cell::{Cell, Conflict, Current, Prior, Release, class_of, covers, kind_of};
+use crate::clock::{Lookup, Publication, State};
+use crate::layout::{
+    Access, Epoch, GlobalState, Op, RaceClass, RaceKind, ScalarClock, Scope, SyncClock,
+    ThreadState, WideCell, WideRecord,
+};
+use crate::machine::{Machine, field};
+use crate::sampling;
+use core::mem::size_of;
+
+const RECORDS: u32 = WideCell::RECORDS as u32;
+
+/// A `wide` cell in memory.
+#[derive(Clone, Copy)]
+pub struct Wide {
+    addr: u64,
+}
+
+impl Cell for Wide {
+    const STRIDE: u64 = size_of::<WideCell>() as u64;
+
+    #[inline]
+    fn at(addr: u64) -> Self {
+        Wide { addr }
+    }
+
+    #[inline]
+    fn weak<M: Machine>(self, me: State<M>, access: Current) -> Option<Conflict> {
+        let record = record(me, access, me.epoch());
+        if self.has_same(me, record) {
+            return None;
+        }
+        self.weak_recorded(me, access, record)
+    }
+
+    #[inline(never)]
+    fn strong_before<M: Machine>(
+        self,
+        me: State<M>,
+        access: Current,
+        release: &mut Option<Release>,
+    ) -> (Option<Conflict>, u64) {
+        let op = access.op;
+        // An access that carries a release belongs to the epoch that it publishes: whoever acquires it is ordered after
+        // the access itself, too.
+        let epoch = release.map_or(me.epoch(), |r| r.epoch);
+        let mut state = self.lock(me.m);
+        let mut context = 0;
+        let conflict;
+        match op.access() {
+            Access::Cas => {
+                // Until it is known to write it is a read, and its release an offer.
+                let read = record(me, read_part(access), epoch);
+                conflict = self.check(me, read_part(access), read);
+                state = self.insert(me, read, state);
+                if release.is_some() {
+                    let writes = record(me, access, epoch);
+                    context = self
+                        .check(me, access, writes)
+                        .map_or(OFFERED, |c| OFFERED | deferred_bits(c));
+                    self.publish(me, op.scope(), true, release);
+                }
+            }
+            Access::Load => {
+                let record = record(me, access, epoch);
+                conflict = self.check(me, access, record);
+                state = self.insert(me, record, state);
+            }
+            _ => {
+                let record = record(me, access, epoch);
+                conflict = self.check(me, access, record);
+                let rmw = op.access() == Access::Rmw;
+                self.publish(me, op.scope(), rmw, release);
+                state = self.insert(me, record, state);
+                self.written(me, rmw);
+            }
+        }
+        self.unlock(me.m, state);
+        (conflict, context)
+    }
+
+    #[inline(never)]
+    fn cas_after<M: Machine>(
+        self,
+        me: State<M>,
+        access: Current,
+        context: u64,
+    ) -> Option<Conflict> {
+        let mut state = self.lock(me.m);
+        // Without an offer nobody can be ordered after this write yet, and checking now is exact. With one, the check was
+        // made before the instruction: whoever came in between has either acquired the offer, or was checked against the
+        // read that was recorded then.
+        let epoch = if context == 0 {
+            me.epoch()
+        } else {
+            self.published_epoch(me)
+        };
+        let record = record(me, access, epoch);
+        let conflict = if context == 0 {
+            self.check(me, access, record)
+        } else {
+            self.deferred(context, access)
+        };
+        state = self.insert(me, record, state);
+        self.written(me, true);
+        self.unlock(me.m, state);
+        conflict
+    }
+
+    fn observe<M: Machine>(self, me: State<M>) {
+        let m = me.m;
+        let mut slot = 0;
+        while slot < RECORDS {
+            let record = self.load(m, slot);
+            if self.is_mine(me, record) && record.op().scope() != Scope::None {
+                if !record.is_observed() {
+                    let addr = self.word(slot, 2);
+                    // A record that has just been replaced stays as it is.
+                    m.cas32_acquire(addr, record.0[2], record.0[2] | WideRecord::OBSERVED);
+                }
+                return;
+            }
+            slot += 1;
+        }
+    }
+
+    #[inline]
+    fn acquirable<M: Machine>(self, me: State<M>, scope: Scope) -> Option<Lookup<M>> {
+        let sync = self.sync(me.m);
+        if !sync.is_empty()
+            && covers(me, sync.scope(), sync.thread())
+            && covers(me, scope, sync.thread())
+        {
+            Some(me.lookup(sync.thread(), sync.token()))
+        } else {
+            None
+        }
+    }
+
+    fn unreleased<M: Machine>(self, me: State<M>, scope: Scope) -> Option<(u32, Epoch)> {
+        let mut slot = 0;
+        while slot < RECORDS {
+            let record = self.load(me.m, slot);
+            let strong = record.op().scope();
+            if record.writes()
+                && record.thread() != me.thread_id()
+                && covers(me, strong, record.thread())
+                && covers(me, scope, record.thread())
+            {
+                return Some((record.thread(), record.epoch()));
+            }
+            slot += 1;
+        }
+        None
+    }
+
+    #[inline(never)]
+    fn sync_before<M: Machine>(self, me: State<M>, scope: Scope, release: &mut Option<Release>) {
+        if release.is_none() {
+            return;
+        }
+        let state = self.lock(me.m);
+        self.publish(me, scope, true, release);
+        self.unlock(me.m, state);
+    }
+}
+
+impl Wide {
+    #[inline]
+    fn word(self, slot: u32, word: u32) -> u64 {
+        self.addr
+            .wrapping_add((size_of::<WideRecord>() as u32 * slot + 4 * word) as u64)
+    }
+
+    #[inline]
+    fn load<M: Machine>(self, m: M, slot: u32) -> WideRecord {
+        WideRecord([
+            m.load32(self.word(slot, 0)),
+            m.load32(self.word(slot, 1)),
+            m.load32(self.word(slot, 2)),
+        ])
+    }
+
+    #[inline]
+    fn store<M: Machine>(self, m: M, slot: u32, record: WideRecord) {
+        m.store32(self.word(slot, 0), record.0[0]);
+        m.store32(self.word(slot, 1), record.0[1]);
+        m.store32(self.word(slot, 2), record.0[2]);
+    }
+
+    #[inline]
+    fn sync<M: Machine>(self, m: M) -> SyncClock {
+        SyncClock(m.load64_acquire(self.addr.wrapping_add(WideCell::SYNC)))
+    }
+
+    /// Takes the cell's lock; returns the state word without it.
+    #[inline]
+    fn lock<M: Machine>(self, m: M) -> u32 {
+        let addr = self.addr.wrapping_add(WideCell::STATE_WORD);
+        loop {
+            let seen = m.load32(addr) & !WideCell::LOCKED;
+            if m.cas32_acquire(addr, seen, seen | WideCell::LOCKED) == seen {
+                return seen;
+            }
+            m.pause();
+        }
+    }
+
+    #[inline]
+    fn unlock<M: Machine>(self, m: M, state: u32) {
+        m.store32_release(self.addr.wrapping_add(WideCell::STATE_WORD), state);
+    }
+
+    #[inline(never)]
+    fn weak_recorded<M: Machine>(
+        self,
+        me: State<M>,
+        access: Current,
+        record: WideRecord,
+    ) -> Option<Conflict> {
+        let state = self.lock(me.m);
+        let conflict = self.check(me, access, record);
+        if record.writes() {
+            // Nobody can acquire a plain store; what happens before it can't be found any more.
+            self.end_release_sequence(me);
+        }
+        let state = self.insert(me, record, state);
+        if record.writes() {
+            self.written(me, false);
+        }
+        self.unlock(me.m, state);
+        conflict
+    }
+
+    /// Whether this block has already made the same weak access at the same place in this epoch. Read without the lock: a torn record can only hide a check, and only while another thread replaces that very record.
+    #[inline]
+    fn has_same<M: Machine>(self, me: State<M>, new: WideRecord) -> bool {
+        let m = me.m;
+        let mut slot = 0;
+        while slot < RECORDS {
+            if m.load32(self.word(slot, 0)) == new.epoch() {
+                let old = self.load(m, slot);
+                if old.thread() == new.thread()
+                    && old.mask() & new.mask() == new.mask()
+                    && old.access() == new.access()
+                    && old.op().scope() == Scope::None
+                    && old.site() == new.site()
+                {
+                    return true;
+                }
+            }
+            slot += 1;
+        }
+        false
+    }
+
+    /// The first record that the access conflicts with.
+    fn check<M: Machine>(self, me: State<M>, access: Current, new: WideRecord) -> Option<Conflict> {
+        let mut slot = 0;
+        while slot < RECORDS {
+            let old = self.load(me.m, slot);
+            if old.mask() & new.mask() != 0
+                && !old.is_empty()
+                && (old.writes() || new.writes())
+                && let Some(conflict) = self.conflict(me, old, access, new)
+            {
+                return Some(conflict);
+            }
+            slot += 1;
+        }
+        None
+    }
+
+    fn conflict<M: Machine>(
+        self,
+        me: State<M>,
+        old: WideRecord,
+        access: Current,
+        new: WideRecord,
+    ) -> Option<Conflict> {
+        if me.happened_before(old.thread(), old.epoch()) {
+            return None;
+        }
+        let prior = prior_of(old);
+        let class = match class_of(me, prior, access.op.scope()) {
+            Some(class) => class,
+            // Strong, and the scopes reach: PTX still calls it a race unless the two overlap completely.
+            None if old.mask() != new.mask() || old.op().size() != new.op().size() => {
+                RaceClass::MixedWidth
+            }
+            None => return None,
+        };
+        if self.forgives(me, prior) {
+            return None;
+        }
+        Some(Conflict {
+            kind: kind_of(prior.op, access.op),
+            class,
+            prior,
+            byte: (old.mask() & new.mask()).trailing_zeros(),
+        })
+    }
+
+    /// Whether this thread has observed the strong access that one of its own conflicts with. Where records were dropped,
+    /// nobody can tell any more.
+    fn forgives<M: Machine>(self, me: State<M>, prior: Prior) -> bool {
+        if !covers(me, prior.op.scope(), prior.thread) {
+            return false;
+        }
+        let m = me.m;
+        let state = m.load32(self.addr.wrapping_add(WideCell::STATE_WORD));
+        if state & WideCell::DROPPED != 0 {
+            return true;
+        }
+        let mut slot = 0;
+        while slot < RECORDS {
+            let record = self.load(m, slot);
+            if record.is_observed() && self.is_mine(me, record) {
+                return true;
+            }
+            slot += 1;
+        }
+        false
+    }
+
+    #[inline]
+    fn is_mine<M: Machine>(self, me: State<M>, record: WideRecord) -> bool {
+        !record.is_empty()
+            && record.thread() == me.thread_id()
+            && record.epoch() >= me.start_epoch()
+    }
+
+    /// Adds a record: in place of those that it implies, or in a free place, or in one that the sampling picks. Returns the
+    /// new state word.
+    fn insert<M: Machine>(self, me: State<M>, new: WideRecord, state: u32) -> u32 {
+        let m = me.m;
+        let mut place = RECORDS;
+        let mut observed = 0;
+        let mut slot = 0;
+        while slot < RECORDS {
+            let old = self.load(m, slot);
+            if old.is_empty() {
+                if place == RECORDS {
+                    place = slot;
+                }
+            } else if implies(new, old)
+                && (self.is_mine(me, old) || me.happened_before(old.thread(), old.epoch()))
+            {
+                if self.is_mine(me, old) {
+                    observed |= old.0[2] & WideRecord::OBSERVED;
+                }
+                if place == RECORDS {
+                    place = slot;
+                } else {
+                    self.store(m, slot, WideRecord::default());
+                }
+            }
+            slot += 1;
+        }
+        let mut state = state;
+        if !new.writes() && state & 0xffff < 0xffff {
+            state += 1;
+        }
+        if place == RECORDS {
+            state |= WideCell::DROPPED;
+            place = self.victim(me, new, state & 0xffff);
+        }
+        if place < RECORDS {
+            self.store(
+                m,
+                place,
+                WideRecord([new.0[0], new.0[1], new.0[2] | observed]),
+            );
+        }
+        state
+    }
+
+    /// Which record makes room. Writers stay: a reader takes a reader's place as reservoir sampling has it, or none.
+    fn victim<M: Machine>(self, me: State<M>, new: WideRecord, num_reads: u32) -> u32 {
+        let m = me.m;
+        let counter = m.add32(field!(me.addr, ThreadState, num_reads), 1);
+        let seed = m.load32(field!(me.global, GlobalState, seed));
+        let mut readers = 0;
+        let mut slot = 0;
+        while slot < RECORDS {
+            readers += !self.load(m, slot).writes() as u32;
+            slot += 1;
+        }
+        let range = if new.writes() {
+            readers.max(1)
+        } else {
+            num_reads.max(1)
+        };
+        let pick = sampling::below(range, counter, me.thread_id(), seed);
+        let mut nth = 0;
+        let mut slot = 0;
+        while slot < RECORDS {
+            let is_reader = !self.load(m, slot).writes();
+            if is_reader || (new.writes() && readers == 0) {
+                if nth == pick {
+                    return slot;
+                }
+                nth += 1;
+            }
+            slot += 1;
+        }
+        RECORDS
+    }
+
+    /// After a write: nobody else has observed it; the writer has, if it read in the same step.
+    fn written<M: Machine>(self, me: State<M>, reads: bool) {
+        let m = me.m;
+        let mut slot = 0;
+        while slot < RECORDS {
+            let record = self.load(m, slot);
+            let observed =
+                if reads && self.is_mine(me, record) && record.op().scope() != Scope::None {
+                    WideRecord::OBSERVED
+                } else {
+                    0
+                };
+            if !record.is_empty() && record.0[2] & WideRecord::OBSERVED != observed {
+                m.store32(
+                    self.word(slot, 2),
+                    record.0[2] & !WideRecord::OBSERVED | observed,
+                );
+            }
+            slot += 1;
+        }
+    }
+
+    /// What a strong write publishes: its own release joined with the one that it continues; a read-modify-write without
+    /// a release leaves the earlier one as it is.
+    fn publish<M: Machine>(
+        self,
+        me: State<M>,
+        scope: Scope,
+        rmw: bool,
+        release: &mut Option<Release>,
+    ) {
+        let m = me.m;
+        let old = self.sync(m);
+        let addr = self.addr.wrapping_add(WideCell::SYNC);
+        let keep = !old.is_empty() && (rmw || !self.release_is_ordered(me, old));
+        let Some(r) = *release else {
+            if !keep {
+                m.store64_release(addr, 0);
+            }
+            return;
+        };
+        let mut join = None;
+        let mut published_scope = scope;
+        if keep {
+            let found = me.lookup(old.thread(), old.token());
+            // The wider scope, so that neither release loses a reader.
+            published_scope = old.scope().max(scope);
+            if !me.includes(found) {
+                join = Some(found);
+            }
+        }
+        let token = if join.is_none() && r.token != 0 {
+            r.token
+        } else {
+            me.publish(Publication {
+                own: Some(r.epoch),
+                join,
+                epoch: r.epoch,
+                event: ScalarClock::access(0, me.thread_id(), scope),
+                attempt: false,
+            })
+        };
+        if join.is_none() {
+            *release = Some(Release { token, ..r });
+        }
+        m.store64_release(
+            addr,
+            SyncClock::new(token, me.thread_id(), published_scope).0,
+        );
+    }
+
+    /// A weak store: drops the release of whatever happens before it.
+    fn end_release_sequence<M: Machine>(self, me: State<M>) {
+        let old = self.sync(me.m);
+        if !old.is_empty() && self.release_is_ordered(me, old) {
+            me.m.store64_release(self.addr.wrapping_add(WideCell::SYNC), 0);
+        }
+    }
+
+    /// Whether a release happens before what this thread does now. One whose snapshot is gone is kept.
+    fn release_is_ordered<M: Machine>(self, me: State<M>, sync: SyncClock) -> bool {
+        match me.lookup(sync.thread(), sync.token()) {
+            Lookup::Found(p) => {
+                let epoch = p.epoch();
+                p.intact() && me.happened_before(sync.thread(), epoch)
+            }
+            Lookup::Overwritten { .. } => false,
+        }
+    }
+
+    /// The epoch that the offer of this thread's compare-and-swap published; the current one if the offer is gone.
+    fn published_epoch<M: Machine>(self, me: State<M>) -> Epoch {
+        let sync = self.sync(me.m);
+        if sync.thread() == me.thread_id()
+            && let Lookup::Found(p) = me.lookup(sync.thread(), sync.token())
+        {
+            let epoch = p.epoch();
+            if p.intact() && epoch >= me.start_epoch() {
+                return epoch;
+            }
+        }
+        me.epoch()
+    }
+
+    /// The conflict that [`deferred_bits`] names.
+    fn deferred(self, context: u64, access: Current) -> Option<Conflict> {
+        let epoch = context as u32;
+        if epoch == 0 {
+            return None;
+        }
+        let thread = (context >> 32) as u32 & 0xffff;
+        let class = if context & NARROW != 0 {
+            RaceClass::ScopeTooNarrow
+        } else {
+            RaceClass::Race
+        };
+        let op = Op::new(Access::Load, 0, crate::layout::Order::Weak, Scope::None);
+        Some(Conflict {
+            kind: RaceKind::War,
+            class,
+            prior: Prior {
+                thread,
+                epoch,
+                op,
+                site: None,
+                linear: None,
+            },
+            byte: access.mask.trailing_zeros() & 3,
+        })
+    }
+}
+
+/// Set in a compare-and-swap's context when it has offered a release.
+const OFFERED: u64 = 1 << 63;
+/// The deferred conflict's class.
+const NARROW: u64 = 1 << 62;
+
+/// A compare-and-swap's race if it writes: the other side's epoch and thread, between the two hooks.
+fn deferred_bits(conflict: Conflict) -> u64 {
+    let narrow = if conflict.class == RaceClass::ScopeTooNarrow {
+        NARROW
+    } else {
+        0
+    };
+    narrow | (conflict.prior.thread as u64 & 0xffff) << 32 | conflict.prior.epoch as u64
+}
+
+#[inline]
+fn record<M: Machine>(me: State<M>, access: Current, epoch: Epoch) -> WideRecord {
+    WideRecord::new(
+        epoch,
+        me.thread_id(),
+        me.m.linear_thread(),
+        access.mask,
+        access.op,
+        access.site,
+    )
+}
+
+/// The read that a compare-and-swap is in any case.
+#[inline]
+fn read_part(access: Current) -> Current {
+    let op = access.op;
+    Current {
+        op: Op::new(Access::Load, op.size(), op.order(), op.scope()),
+        ..access
+    }
+}
+
+#[inline]
+fn prior_of(record: WideRecord) -> Prior {
+    Prior {
+        thread: record.thread(),
+        epoch: record.epoch(),
+        op: record.op(),
+        site: record.site(),
+        linear: Some(record.linear()),
+    }
+}
+
+/// Whether whoever races with `old` also races with `new`, which comes after it.
+#[inline]
+fn implies(new: WideRecord, old: WideRecord) -> bool {
+    let (n, o) = (new.op(), old.op());
+    old.mask() & !new.mask() == 0
+        && (new.writes() || !old.writes())
+        && (n.scope() == Scope::None
+            || (o.scope() != Scope::None && n.scope() <= o.scope() && n.size() == o.size()))
+}
