@@ -137,7 +137,41 @@ impl<'m> Ctx<'m> {
             &moves,
             "what had to run before the consumer has to run before the copy of its input",
         );
+        self.keep_order(g, id, inputs);
         Some(id)
+    }
+
+    /// The copy must not read earlier than its consumer did: writers of the same output that ran before the consumer, because
+    /// it uses what they lead to, run before the copy.
+    fn keep_order(&mut self, g: GraphId, copy: NodeId, inputs: &[InRef]) {
+        let Some(consumer) = inputs.first().map(|i| i.node) else { return };
+        let graph = self.module.graph(g);
+        let mut writers: Vec<NodeId> = Vec::new();
+        for from in graph.node(copy).inputs.iter().filter_map(|i| i.from) {
+            for c in graph.consumers(from) {
+                let writes = graph.node(c.node).ref_output_of(c.index as usize).is_some();
+                if writes && c.node != consumer && !writers.contains(&c.node) {
+                    writers.push(c.node);
+                }
+            }
+        }
+        if writers.is_empty() {
+            return;
+        }
+        let oldest = writers.iter().filter_map(|w| graph.node(*w).id).min();
+        let mut seen = rustc_hash::FxHashSet::default();
+        let mut todo = vec![consumer];
+        while let Some(n) = todo.pop() {
+            for p in graph.predecessors(n) {
+                let old = graph.node(p).id.is_some() && graph.node(p).id < oldest;
+                if p != copy && !old && seen.insert(p) {
+                    todo.push(p);
+                }
+            }
+        }
+        for w in writers.into_iter().filter(|w| seen.contains(w)) {
+            self.add_control(g, w, copy, "the consumer ran after this write, so its copy is made after it");
+        }
     }
 
     /// Puts a copy after outputs, in front of all their consumers.
@@ -220,15 +254,18 @@ impl<'m> Ctx<'m> {
         let node = self.module.graph(g).node(id);
         let (name, ty) = (node.name.clone(), node.ty.clone());
         let graph = self.graph_name(g);
-        let entry = Removed {
-            pass: self.pass,
-            graph,
-            name,
-            ty,
-            why: reason.why.clone(),
-            conflict: reason.into(),
-        };
-        self.report.removed.push(entry);
+        let r = &mut self.report;
+        let mine = r.inserted.iter().position(|i| i.graph == graph && i.name == name);
+        if let Some(at) = mine {
+            // Put in and taken out in one run: nothing happened.
+            r.inserted.remove(at);
+            let out = format!("{name}:0");
+            r.relinked.retain(|l| l.graph != graph || (l.old != out && l.new != out));
+            r.control.retain(|c| c.graph != graph || (c.from != name && c.to != name));
+        } else {
+            let (pass, why) = (self.pass, reason.why.clone());
+            r.removed.push(Removed { pass, graph, name, ty, why, conflict: reason.into() });
+        }
         self.module.graph_mut(g).remove(id);
     }
 
