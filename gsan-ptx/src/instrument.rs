@@ -152,8 +152,8 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
     // The hooks are written while the module is read; what they depend on beyond their function is checked afterwards.
     let mut edits = Edits::new();
     let mut stream = Stream::new(text)?;
-    let (files, strings) = stream.debug_tables();
-    let mut walker = Walker::new(text, Locations::new(&files, strings), &mut edits, &mut out);
+    let (files, texts) = stream.debug_tables();
+    let mut walker = Walker::new(text, Locations::new(&files, texts), &mut edits, &mut out);
     let module = stream.functions(|function| walker.function(function))?;
     out.globals = info::globals(&module);
     if module

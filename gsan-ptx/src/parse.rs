@@ -10,6 +10,7 @@ mod operand;
 mod statement;
 
 use crate::ast::{FileEntry, Function, Item, Module, ParseError};
+use crate::site::DebugTexts;
 use crate::tokens::{Kind, token};
 
 /// Braces, brackets and parentheses may nest this deep. Compilers stay below ten; the limit keeps hostile input from
@@ -35,7 +36,7 @@ impl<'a> Stream<'a> {
 
     /// What is needed before the functions are read, though it may stand behind them: the files that `.loc` names, and
     /// the sections with the names of inlined functions. Errors are left to [`Stream::functions`].
-    pub(crate) fn debug_tables(&mut self) -> (Vec<FileEntry<'a>>, Vec<&'a str>) {
+    pub(crate) fn debug_tables(&mut self) -> (Vec<FileEntry<'a>>, DebugTexts<'a>) {
         let parser = &mut self.0;
         let mut module = Module::default();
         while let Some(kind) = parser.peek() {
@@ -52,11 +53,19 @@ impl<'a> Stream<'a> {
             }
         }
         parser.at = 0;
-        let strings = module.items.into_iter().filter_map(|item| match item {
-            Item::Section { name, span } if name.ends_with("debug_str") => Some(&parser.text[span]),
-            _ => None,
-        });
-        (std::mem::take(&mut parser.files), strings.collect())
+        let mut texts = DebugTexts::default();
+        for item in module.items {
+            let Item::Section { name, span } = item else {
+                continue;
+            };
+            match name.trim_start_matches('.') {
+                "debug_str" => texts.strings.push(&parser.text[span]),
+                "debug_info" => texts.info.push(&parser.text[span]),
+                "debug_abbrev" => texts.abbreviations.push(&parser.text[span]),
+                _ => {}
+            }
+        }
+        (std::mem::take(&mut parser.files), texts)
     }
 
     /// Reads the module and hands each function to `visit`. In the result the bodies have no statements.

@@ -1,9 +1,13 @@
 //! The site table: where in the source, and in the PTX, an instrumented instruction stands.
 
+mod debug_info;
 mod debug_str;
+mod section;
 
 use crate::ast::{FileEntry, Loc};
 use crate::hook::OpWord;
+use debug_info::DebugInfo;
+pub(crate) use debug_info::DebugTexts;
 use debug_str::DebugStrings;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,43 +44,47 @@ pub struct Place {
 impl Place {
     /// Whether this is code of a language's or vendor's library: what a user did not write.
     pub fn is_library(&self) -> bool {
-        const LIBRARIES: &[&str] = &[
-            "library/core/",
-            "library/alloc/",
-            "library/std/",
-            "stdarch/crates/",
-            "compiler-builtins",
-            "compiler_builtins",
-            "/rustc/",
-            "libcudacxx",
-            "/cuda/std/",
-            "/cuda/__",
-            "/cub/",
-            "/thrust/",
-            "/cooperative_groups",
-            "cuda/include/",
-            "include/crt/",
-            "__clang_cuda",
-            "lib/clang/",
-            "triton/language/",
-            "gsan-device/src/",
-        ];
-        const HEADERS: &[&str] = &[
-            "cuda_fp16.hpp",
-            "cuda_bf16.hpp",
-            "sm_20_intrinsics.hpp",
-            "sm_30_intrinsics.hpp",
-            "sm_32_intrinsics.hpp",
-            "sm_32_atomic_functions.hpp",
-            "sm_60_atomic_functions.hpp",
-            "sm_70_rt.hpp",
-            "device_atomic_functions.hpp",
-            "device_functions.hpp",
-            "cooperative_groups.h",
-        ];
-        LIBRARIES.iter().any(|part| self.file.contains(part))
-            || HEADERS.iter().any(|name| self.file.ends_with(name))
+        is_library(&self.file)
     }
+}
+
+fn is_library(file: &str) -> bool {
+    const LIBRARIES: &[&str] = &[
+        "library/core/",
+        "library/alloc/",
+        "library/std/",
+        "stdarch/crates/",
+        "compiler-builtins",
+        "compiler_builtins",
+        "/rustc/",
+        "libcudacxx",
+        "/cuda/std/",
+        "/cuda/__",
+        "/cub/",
+        "/thrust/",
+        "/cooperative_groups",
+        "cuda/include/",
+        "include/crt/",
+        "__clang_cuda",
+        "lib/clang/",
+        "triton/language/",
+        "gsan-device/src/",
+    ];
+    const HEADERS: &[&str] = &[
+        "cuda_fp16.hpp",
+        "cuda_bf16.hpp",
+        "sm_20_intrinsics.hpp",
+        "sm_30_intrinsics.hpp",
+        "sm_32_intrinsics.hpp",
+        "sm_32_atomic_functions.hpp",
+        "sm_60_atomic_functions.hpp",
+        "sm_70_rt.hpp",
+        "device_atomic_functions.hpp",
+        "device_functions.hpp",
+        "cooperative_groups.h",
+    ];
+    LIBRARIES.iter().any(|part| file.contains(part))
+        || HEADERS.iter().any(|name| file.ends_with(name))
 }
 
 impl Site {
@@ -107,6 +115,10 @@ pub(crate) struct Locations<'a> {
     /// What each position of this function was last said to be inlined at. nvcc writes one `.loc` per level, the outermost
     /// first, so the latest statement about a position is the one that belongs to the instruction.
     inlined: HashMap<Position, Inlined<'a>>,
+    /// What the debugging sections say of inlined calls, where no `.loc` does.
+    info: DebugInfo<'a>,
+    /// Those that the code in progress stands in, by their number in `info`, outermost first.
+    open: Vec<u32>,
 }
 
 /// File, line, column.
@@ -122,11 +134,13 @@ struct Inlined<'a> {
 const MAX_CHAIN: usize = 64;
 
 impl<'a> Locations<'a> {
-    /// `files` are the module's, `strings` its `.debug_str` sections.
-    pub(crate) fn new(files: &[FileEntry<'a>], strings: Vec<&'a str>) -> Locations<'a> {
+    /// `files` are the module's, `texts` its debugging sections.
+    pub(crate) fn new(files: &[FileEntry<'a>], texts: DebugTexts<'a>) -> Locations<'a> {
         Locations {
             files: files.iter().map(|f| (f.index, path(f))).collect(),
-            strings: DebugStrings::new(strings),
+            info: DebugInfo::read(&texts),
+            open: Vec::new(),
+            strings: DebugStrings::new(texts.strings),
             current: None,
             inlined: HashMap::new(),
         }
@@ -135,8 +149,26 @@ impl<'a> Locations<'a> {
     /// A new function begins.
     pub(crate) fn reset(&mut self) {
         self.current = None;
+        self.open.clear();
         // Not `clear`: that walks the whole table, which one large function may have left behind.
         self.inlined = HashMap::new();
+    }
+
+    /// The code has come to a label.
+    pub(crate) fn label(&mut self, name: &str) {
+        if self.info.calls.is_empty() {
+            return;
+        }
+        if let Some(ends) = self.info.ends.get(name) {
+            self.open.retain(|call| !ends.contains(call));
+        }
+        if let Some(begins) = self.info.begins.get(name) {
+            let calls = &self.info.calls;
+            // A broken file could open one call a thousand times.
+            let room = MAX_CHAIN.saturating_sub(self.open.len());
+            self.open.extend(begins.iter().take(room));
+            self.open.sort_by_key(|call| calls[*call as usize].depth);
+        }
     }
 
     pub(crate) fn see(&mut self, loc: &Loc<'a>) {
@@ -184,7 +216,44 @@ impl<'a> Locations<'a> {
                 _ => break,
             }
         }
+        if self.inlined.is_empty() {
+            self.callers(&mut places);
+        }
         places
+    }
+
+    /// Adds the calls that the debugging sections know to a place that no `.loc` has a call for.
+    fn callers(&self, places: &mut Vec<Place>) {
+        let calls = || {
+            self.open
+                .iter()
+                .rev()
+                .map(|call| &self.info.calls[*call as usize])
+        };
+        let (Some(innermost), Some(place)) = (calls().next(), places.last_mut()) else {
+            return;
+        };
+        // The range of a call that was taken apart covers what stands between its parts as well. There is no telling for
+        // sure, but the user's own line in the midst of a library's function is such a gap.
+        let called_by_library = self
+            .files
+            .get(&innermost.call.0)
+            .is_some_and(|file| is_library(file));
+        if !place.is_library() && called_by_library {
+            return;
+        }
+        place.function = innermost.function.clone();
+        for (n, call) in calls().enumerate() {
+            let (file, line, column) = call.call;
+            if let (Some(file), true) = (self.files.get(&file), line > 0) {
+                places.push(Place {
+                    file: file.clone(),
+                    line,
+                    column,
+                    function: calls().nth(n + 1).and_then(|outer| outer.function.clone()),
+                });
+            }
+        }
     }
 }
 

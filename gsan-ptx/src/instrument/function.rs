@@ -130,7 +130,8 @@ impl<'m, 'e> Walker<'m, 'e> {
                     self.list(variable.span.clone(), why, false);
                 }
                 // A jump to a label between the two would pass by a hook that stands before the pragma.
-                Statement::Label { .. } => {
+                Statement::Label { name, .. } => {
+                    self.locations.label(name);
                     self.pragma = None;
                     self.checked.forget();
                 }
