@@ -1,0 +1,285 @@
+//! Runtime state: devices, logical threads, launches, blocks, modules.
+
+use super::{Epoch, ScalarClock};
+use bytemuck::{Pod, Zeroable};
+use core::mem::size_of;
+
+/// What all of a device's runtime knows; one per device, constant while kernels run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct GlobalState {
+    /// [`LAYOUT_VERSION`].
+    pub version: u32,
+    /// This device's rank among `num_devices`.
+    pub device: u32,
+    /// First byte of user memory in the reservation.
+    pub real_base: u64,
+    /// Bytes of user memory in the reservation.
+    pub real_size: u64,
+    /// The cell of `real_base`.
+    pub shadow_base: u64,
+    /// The [`ThreadState`] of thread 0; the others follow at `thread_stride`, device by device at `device_stride`.
+    pub threads: u64,
+    /// Bytes from one thread state to the next of the same device.
+    pub thread_stride: u64,
+    /// Bytes from the first thread state of a device to that of the next.
+    pub device_stride: u64,
+    /// Multiprocessors per device.
+    pub num_sms: u32,
+    /// Logical threads (residency slots) per multiprocessor.
+    pub slots_per_sm: u32,
+    /// Devices.
+    pub num_devices: u32,
+    /// `num_devices * num_sms * slots_per_sm`: the length of a clock row.
+    pub num_threads: u32,
+    /// Snapshots in a thread's ring.
+    pub clock_buffer_size: u32,
+    /// Seed of the readers' sampling.
+    pub seed: u32,
+    /// [`SmSlots`] of this device, one per multiprocessor.
+    pub sm_slots: u64,
+    /// [`Range`]s of module variables, sorted by address.
+    pub ranges: u64,
+    /// Number of ranges.
+    pub num_ranges: u32,
+    /// Sync clocks minus one (a power of two minus one).
+    pub sync_mask: u32,
+    /// [`ShadowCell`]s for strong accesses outside all shadowed memory, hashed by address.
+    pub sync_cells: u64,
+    /// [`BlockEntry`]s of blocks without room in shared memory, hashed by grid and block.
+    pub block_table: u64,
+    /// Entries of that table minus one.
+    pub block_mask: u32,
+    /// Entries of the race table and of the record buffer (a power of two).
+    pub race_capacity: u32,
+    /// [`RaceKey`]s in device memory.
+    pub race_keys: u64,
+    /// [`RaceRecord`]s in mapped host memory; same index as `race_keys`.
+    pub race_records: u64,
+    /// [`Counters`].
+    pub counters: u64,
+    /// [`GlobalState::COUNT_ACCESSES`] and later switches.
+    pub flags: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+impl GlobalState {
+    /// Count checked and unchecked accesses.
+    pub const COUNT_ACCESSES: u32 = 1;
+    /// Several devices share the shadow: the runtime's own atomics use system scope.
+    pub const SHARED_SHADOW: u32 = 2;
+}
+
+/// A module variable's memory and its cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Range {
+    /// First byte.
+    pub start: u64,
+    /// Bytes.
+    pub size: u64,
+    /// The cell of the word that holds `start`.
+    pub shadow: u64,
+}
+
+/// Which slots of a multiprocessor are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct SmSlots {
+    /// One bit per slot.
+    pub used: u32,
+    /// Rotates the search, so that identities are reused as late as possible.
+    pub next: u32,
+}
+
+/// The state of one logical thread (a block's residency slot): this header, then, each `num_threads` epochs long, the
+/// own clock, the pending clock and the unreleased clock (strong writes that were acquired and carried no release), then `clock_buffer_size` snapshots, then [`Tenant`]s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct ThreadState {
+    /// The device's [`GlobalState`].
+    pub global: u64,
+    /// The clock row that the tenant inherited; read-only.
+    pub base_row: u64,
+    /// 0: the tenant's clock is `base_row`; 1: being copied; 2: it is the own clock behind this header.
+    pub clock_mode: u32,
+    /// The tenant's current epoch.
+    pub epoch: Epoch,
+    /// The tenant's first epoch: `[start_epoch, epoch]` are its own.
+    pub start_epoch: Epoch,
+    /// Index in a clock row.
+    pub thread_id: u32,
+    /// Tenants at the moment (more than one: a shared slot).
+    pub users: u32,
+    /// Taken on entry and exit only.
+    pub lock: u32,
+    /// Snapshots taken so far: the next token.
+    pub ring_head: u32,
+    /// State of the pending clock's memory: 0 stale, 1 being cleared, 2 valid.
+    pub pending_mode: u32,
+    /// Epoch closed by the last release fence that covers the device (0: none).
+    pub fence_gpu: Epoch,
+    /// The same for system scope.
+    pub fence_sys: Epoch,
+    /// Thread and token acquired last (`thread << 32 | token`), so that a spin loop merges it once.
+    pub last_acquired: u64,
+    /// Thread and token that became pending last.
+    pub last_pending: u64,
+    /// Reads so far, for the sampling.
+    pub num_reads: u32,
+    /// Tenants so far, for the history.
+    pub tenants: u32,
+    /// `ring_head` when the tenant came: later tokens are its own.
+    pub first_token: u32,
+    /// The token that carries the last release fence (0: none yet).
+    pub fence_token: u32,
+    /// How many clocks have become pending in this tenancy.
+    pub pending_version: u32,
+    /// How many of those are in the own clock, all threads' imports being complete.
+    pub imported_version: u32,
+    /// State of the unreleased clock's memory: 0 stale, 1 being cleared, 2 valid.
+    pub unreleased_mode: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+impl ThreadState {
+    /// Tenants that the history keeps; a power of two. (Model checks pay for every word.)
+    pub const HISTORY: u32 = if cfg!(loom) { 2 } else { 64 };
+
+    /// Offset of the own clock.
+    pub const CLOCK: u64 = size_of::<ThreadState>() as u64;
+
+    /// Offset of the pending clock.
+    pub const fn pending_offset(num_threads: u32) -> u64 {
+        Self::CLOCK + 4 * num_threads as u64
+    }
+
+    /// Offset of the unreleased clock.
+    pub const fn unreleased_offset(num_threads: u32) -> u64 {
+        Self::CLOCK + 8 * num_threads as u64
+    }
+
+    /// Offset of the snapshot ring.
+    pub const fn ring_offset(num_threads: u32) -> u64 {
+        Self::CLOCK + 12 * num_threads as u64
+    }
+
+    /// Offset of the tenants' history.
+    pub const fn history_offset(num_threads: u32, clock_buffer_size: u32) -> u64 {
+        Self::ring_offset(num_threads) + Snapshot::stride(num_threads) * clock_buffer_size as u64
+    }
+
+    /// Bytes from one state to the next, a multiple of 128.
+    pub const fn stride(num_threads: u32, clock_buffer_size: u32) -> u64 {
+        let end = Self::history_offset(num_threads, clock_buffer_size)
+            + Self::HISTORY as u64 * size_of::<Tenant>() as u64;
+        end.next_multiple_of(128)
+    }
+}
+
+/// A published clock: this header, then `num_threads` epochs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Snapshot {
+    /// The absolute index, written last; another value: overwritten or not yet written.
+    pub token: u32,
+    /// Epoch of the write that the cell records (the publisher's own, or an earlier writer's while a compare-and-swap
+    /// has not yet succeeded); 0: no write.
+    pub epoch: Epoch,
+    /// Thread and scope of that write, as a [`ScalarClock`] without an epoch.
+    pub event: ScalarClock,
+    /// Nonzero when clocks of other releases were joined in that the publisher had not acquired itself.
+    pub joined: u32,
+}
+
+impl Snapshot {
+    /// Bytes from one snapshot to the next.
+    pub const fn stride(num_threads: u32) -> u64 {
+        size_of::<Snapshot>() as u64 + 4 * (num_threads as u64).next_multiple_of(4)
+    }
+}
+
+/// Who used a slot from an epoch on: lets a report name the other side's launch and block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Tenant {
+    /// The tenancy's first epoch.
+    pub start_epoch: Epoch,
+    /// [`LaunchRecord::launch_id`].
+    pub launch_id: u32,
+    /// `%ctaid`.
+    pub block: [u32; 3],
+    /// [`LaunchRecord::module_id`].
+    pub module_id: u32,
+    /// Nonzero when several blocks shared the slot then: launch and block are not known.
+    pub shared: u32,
+}
+
+/// What a launch inherits and where its blocks publish: the hidden kernel parameter points to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct LaunchRecord {
+    /// The device's [`GlobalState`].
+    pub global: u64,
+    /// `num_threads` epochs: what every block knows on entry. Read-only during the launch.
+    pub base_row: u64,
+    /// `num_threads` epochs, a copy of `base_row` at first: exiting blocks raise it.
+    pub out_row: u64,
+    /// Number of the launch.
+    pub launch_id: u32,
+    /// Number of the module; a site index alone means nothing without it.
+    pub module_id: u32,
+    /// Dynamic shared memory that the user asked for (the launch itself asks for more), bytes.
+    pub dynamic_shared: u32,
+    /// Zero.
+    pub flags: u32,
+}
+
+/// What a block's threads share: at the end of its shared memory, or in the device's block table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct BlockState {
+    /// The block's [`ThreadState`].
+    pub thread: u64,
+    /// The launch's [`LaunchRecord`].
+    pub launch: u64,
+    /// Threads that have left.
+    pub exited: u32,
+    /// Zero.
+    pub reserved: [u32; 3],
+}
+
+impl BlockState {
+    /// Bytes at the end of shared memory that belong to the block state, padding included.
+    pub const ROOM: u32 = 128;
+}
+
+/// A block state in the device's block table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct BlockEntry {
+    /// Hash key: grid and block, 0 = free.
+    pub key: u64,
+    /// Zero.
+    pub reserved: u64,
+    /// The state.
+    pub state: BlockState,
+}
+
+/// What the host tells a loaded module: the runtime's `.global` variable `__gsan_module`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct ModuleState {
+    /// The device's [`GlobalState`].
+    pub global: u64,
+    /// Shared memory per block that the system keeps for itself, below the user's.
+    pub reserved_shared: u32,
+    /// [`LAYOUT_VERSION`], to be compared by the host before it writes.
+    pub version: u32,
+    /// Bytes of a shadow cell of the format that the runtime was built for; likewise.
+    pub cell: u32,
+    /// Zero.
+    pub reserved: u32,
+}
