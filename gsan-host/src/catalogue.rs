@@ -2,6 +2,43 @@
 
 use crate::report::{LaunchInfo, Site, UnsupportedInstruction};
 
+/// An operation of the host that is checked like a launch. It has an id as launches have, and no entry among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HostOperation {
+    Memset = 0,
+    Copy = 1,
+    ReadBack = 2,
+    Write = 3,
+}
+
+impl HostOperation {
+    /// Tells its ids from those of launches; below it two bits of what it is, and how many launches were issued before.
+    const BIT: u32 = 1 << 31;
+    const LAUNCHES: u32 = (1 << 29) - 1;
+
+    /// The id of such an operation after so many launches.
+    pub(crate) fn id(self, launches: u32) -> u32 {
+        Self::BIT | (self as u32) << 29 | launches.min(Self::LAUNCHES)
+    }
+
+    /// What the id says: the operation, and how many launches were issued before it.
+    pub(crate) fn of_id(id: u32) -> Option<(HostOperation, u32)> {
+        use HostOperation::*;
+        let what = [Memset, Copy, ReadBack, Write][(id >> 29 & 3) as usize];
+        (id & Self::BIT != 0).then_some((what, id & Self::LAUNCHES))
+    }
+
+    /// What reports call it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            HostOperation::Memset => "memset",
+            HostOperation::Copy => "copy",
+            HostOperation::ReadBack => "read back",
+            HostOperation::Write => "write",
+        }
+    }
+}
+
 /// A module as reports need it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ModuleNames {
@@ -29,8 +66,15 @@ impl Named {
         address >= self.address && address - self.address < self.bytes
     }
 
-    fn lived_at(&self, launch: u32) -> bool {
-        self.from_launch <= launch && self.until_launch.is_none_or(|until| launch < until)
+    /// `id` is a launch's or an operation's.
+    fn lived_at(&self, id: u32) -> bool {
+        match HostOperation::of_id(id) {
+            // It came before the next launch.
+            Some((_, launches)) => {
+                self.from_launch <= launches && self.until_launch.is_none_or(|u| launches <= u)
+            }
+            None => self.from_launch <= id && self.until_launch.is_none_or(|until| id < until),
+        }
     }
 }
 
@@ -73,6 +117,16 @@ impl Catalogue {
         Some((&found.name, address - found.address))
     }
 
+    /// The live memory that ends last before `address`, and how far behind its end that is.
+    pub(crate) fn before(&self, address: u64) -> Option<(&str, u64)> {
+        let past = |n: &Named| address.checked_sub(n.address)?.checked_sub(n.bytes);
+        let live = self.named.iter().filter(|n| n.until_launch.is_none());
+        let (past, name) = live
+            .filter_map(|n| Some((past(n)?, &n.name)))
+            .min_by_key(|&(past, _)| past)?;
+        Some((name, past))
+    }
+
     /// Name of the live memory around `address`.
     pub(crate) fn live_around(&self, address: u64) -> Option<&str> {
         let live = self
@@ -106,6 +160,21 @@ mod tests {
     }
 
     #[test]
+    fn an_operations_id_says_what_it_was_and_when() {
+        use HostOperation::*;
+        for what in [Memset, Copy, ReadBack, Write] {
+            for launches in [0, 1, 99_999, HostOperation::LAUNCHES] {
+                assert_eq!(
+                    HostOperation::of_id(what.id(launches)),
+                    Some((what, launches))
+                );
+                assert_eq!(HostOperation::of_id(launches), None);
+            }
+            assert!(HostOperation::of_id(what.id(u32::MAX)).is_some_and(|(w, _)| w == what));
+        }
+    }
+
+    #[test]
     fn reused_memory_has_the_name_that_it_had_at_the_launch() {
         let mut c = Catalogue::default();
         c.add_memory("first", 1000, 100);
@@ -116,6 +185,10 @@ mod tests {
         launch(&mut c);
         assert_eq!(c.memory_at(1010, Some(0)), Some(("first", 10)));
         assert_eq!(c.memory_at(1010, Some(2)), Some(("second", 10)));
+        let memset = |launches| HostOperation::Memset.id(launches);
+        assert_eq!(c.memory_at(1010, Some(memset(0))), Some(("first", 10)));
+        assert_eq!(c.memory_at(1010, Some(memset(1))), Some(("first", 10)));
+        assert_eq!(c.memory_at(1010, Some(memset(2))), Some(("second", 10)));
         // Nothing lived there: what lies there now.
         assert_eq!(c.memory_at(1010, Some(1)), Some(("second", 10)));
         assert_eq!(c.memory_at(1099, None), Some(("first", 99)));

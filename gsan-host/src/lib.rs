@@ -40,4 +40,4 @@ pub use request::{
     Arg, Buffer, EventId, KernelInfo, LaunchId, LaunchSpec, MemoryKind, ModuleId, ParamInfo,
     ReadId, StreamFlags, StreamId, Wait,
 };
-pub use session::{Builder, RUNTIME, Session, ThreadClock, list_devices};
+pub use session::{Builder, RUNTIME, Session, ThreadClock, list_devices, runtime};

@@ -3,9 +3,9 @@
 //! Records lie in page-locked host memory and can be read at any time, by any thread, whatever becomes of the context.
 //! Exact counts are in device memory and need a living one.
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, HostOperation};
 use crate::driver::PinnedMemory;
-use crate::report::{Misses, Race, RaceClass, RaceKind, Scope, Side, Site, Stats};
+use crate::report::{LaunchInfo, Misses, Race, RaceClass, RaceKind, Scope, Side, Site, Stats};
 use gsan_device::layout::{Counters, RaceKey, RaceRecord, RaceSide, WORD};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -98,18 +98,46 @@ fn knows(side: &RaceSide, what: u32) -> bool {
 
 fn side(side: &RaceSide, names: &Catalogue) -> Side {
     let launch = knows(side, RaceSide::LAUNCH).then_some(side.launch_id);
+    if let Some((operation, launches)) = launch.and_then(HostOperation::of_id)
+        && launches as usize <= names.launches.len()
+    {
+        // Which of the touching kernel's blocks and threads it was means nothing to the user.
+        return Side {
+            launch: None,
+            kernel: Some(operation.word().to_string()),
+            block: None,
+            thread: None,
+            access: Some(side.op.access()),
+            order: Some(side.op.order()),
+            scope: None,
+            site: None,
+        };
+    }
     let info = launch.and_then(|id| names.launches.get(id as usize));
     let scope = side.op.scope();
     Side {
         launch,
         kernel: info.map(|l| l.kernel.clone()),
         block: knows(side, RaceSide::BLOCK).then_some(side.block),
-        thread: knows(side, RaceSide::THREAD).then_some(side.thread),
+        thread: thread(side, info),
         access: Some(side.op.access()),
         order: Some(side.op.order()),
         scope: (scope != Scope::None).then_some(scope),
         site: site(side, info.map(|l| l.kernel.as_str()), names),
     }
+}
+
+/// The thread's index; some formats keep only its linear one.
+fn thread(side: &RaceSide, launch: Option<&LaunchInfo>) -> Option<[u32; 3]> {
+    if knows(side, RaceSide::THREAD) {
+        return Some(side.thread);
+    }
+    let [x, y, _] = launch
+        .filter(|_| knows(side, RaceSide::LINEAR_THREAD))?
+        .block;
+    let linear = side.thread[0];
+    let row = linear.checked_div(x)?;
+    Some([linear % x, row.checked_rem(y)?, row / y])
 }
 
 fn site(side: &RaceSide, kernel: Option<&str>, names: &Catalogue) -> Option<Site> {
@@ -178,7 +206,7 @@ pub(crate) fn add_counters(stats: &mut Stats, counters: Option<&Counters>, first
 mod tests {
     use super::*;
     use crate::catalogue::ModuleNames;
-    use crate::report::{Access, LaunchInfo, Order};
+    use crate::report::{Access, Order};
     use bytemuck::Zeroable;
     use gsan_device::layout::Op;
 
@@ -264,6 +292,35 @@ mod tests {
         assert_eq!(race.prior.scope, None);
         // Without the context the record's own count is what is known.
         assert_eq!(findings(&[(0, record())], None, &names)[0].count, 2);
+    }
+
+    #[test]
+    fn an_operation_of_the_host_is_a_side_without_launch_and_place() {
+        let mut record = record();
+        record.prior.known = RaceSide::LAUNCH | RaceSide::BLOCK;
+        record.prior.launch_id = HostOperation::Memset.id(1);
+        let race = &findings(&[(0, record)], None, &names())[0];
+        let prior = &race.prior;
+        assert_eq!(prior.kernel.as_deref(), Some("memset"));
+        assert_eq!(
+            (prior.launch, prior.block, &prior.site),
+            (None, None, &None)
+        );
+        assert_eq!(race.current.kernel.as_deref(), Some("k"));
+    }
+
+    #[test]
+    fn a_linear_thread_is_unfolded_by_the_launchs_block() {
+        let mut names = names();
+        names.launches[0].block = [4, 3, 2];
+        let mut prior = record().current;
+        prior.known = RaceSide::LAUNCH | RaceSide::LINEAR_THREAD;
+        for (linear, thread) in [(0, [0, 0, 0]), (5, [1, 1, 0]), (23, [3, 2, 1])] {
+            prior.thread = [linear, 0, 0];
+            assert_eq!(side(&prior, &names).thread, Some(thread));
+        }
+        names.launches[0].block = [0; 3];
+        assert_eq!(side(&prior, &names).thread, None);
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub struct Race {
 pub struct Side {
     /// [`LaunchInfo::id`].
     pub launch: Option<u32>,
-    /// Kernel name.
+    /// Kernel name, or what the host did ([`Side::host_operation`]).
     pub kernel: Option<String>,
     /// Block index.
     pub block: Option<[u32; 3]>,
@@ -115,6 +115,17 @@ pub struct Side {
     pub scope: Option<Scope>,
     /// Where in the source.
     pub site: Option<Site>,
+}
+
+impl Side {
+    /// What the host did, if it was the host and no kernel: `memset`, `copy`, `read back` or `write`. Such a side has that
+    /// word as its kernel, and neither launch nor site.
+    pub fn host_operation(&self) -> Option<&str> {
+        match (&self.kernel, self.launch, &self.site) {
+            (Some(what), None, None) => Some(what),
+            _ => None,
+        }
+    }
 }
 
 /// A place in the source and in the PTX.

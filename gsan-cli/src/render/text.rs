@@ -89,12 +89,17 @@ fn write_group(out: &mut String, report: &Report, group: &[&Race], sources: &Sou
         by_whom(&race.current)
     );
     write_site(out, current, &label, gutter, sources, ERROR);
-    if current.is_none() {
-        note(
-            out,
-            gutter,
-            &format!("access: {label}, at a place that is not known"),
-        );
+    let by_host = race.current.host_operation();
+    match by_host {
+        Some(what) => {
+            let text = format!("access: {label} by the host's {}", clean(what));
+            note(out, gutter, &text);
+        }
+        None if current.is_none() => {
+            let text = format!("access: {label}, at a place that is not known");
+            note(out, gutter, &text);
+        }
+        None => {}
     }
     let inside = race
         .buffer
@@ -106,7 +111,9 @@ fn write_group(out: &mut String, report: &Report, group: &[&Race], sources: &Sou
         gutter,
         &format!("address: {:#x}{inside}, {size}", race.address),
     );
-    note(out, gutter, &current_line(race, report));
+    if by_host.is_none() {
+        note(out, gutter, &current_line(race, report));
+    }
     note(out, gutter, &prior_line(&race.prior, report));
     write_site(
         out,
@@ -256,6 +263,10 @@ fn launch_words(side: &Side, report: &Report) -> String {
 
 fn prior_line(side: &Side, report: &Report) -> String {
     let mut text = format!("earlier access: {}", describe_access(side));
+    if let Some(what) = side.host_operation() {
+        let _ = write!(text, " by the host's {}", clean(what));
+        return text;
+    }
     if side.kernel.is_some() || side.launch.is_some() {
         let _ = write!(text, " in {}", launch_words(side, report));
     } else {

@@ -136,6 +136,7 @@ impl Builder {
                 a.enable_peer(b)?;
             }
         }
+        let runtime = super::modules::runtime()?;
         let checked = if self.instrument {
             Some(self.checked(&devices)?)
         } else {
@@ -155,6 +156,7 @@ impl Builder {
             catalogue,
             failure: None,
             schedule_seed: self.schedule_seed,
+            runtime,
         };
         if let Some((limit, on_expiry)) = self.watchdog {
             session.watchdog = Some(start_watchdog(&session, limit, self.interrupt, on_expiry)?);
@@ -193,9 +195,9 @@ impl Builder {
             // Fills are asynchronous to the host, and non-blocking streams don't wait for them.
             device.synchronize()?;
         }
-        let joiners = devices.iter().map(|_| None).collect();
+        let own = devices.iter().map(|_| None).collect();
         Ok(Checked {
-            joiners,
+            own,
             pools,
             rings,
             services,

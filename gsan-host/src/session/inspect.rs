@@ -28,6 +28,16 @@ impl Session {
         Ok(())
     }
 
+    /// A buffer's bytes as they are when all work has ended: no access of the checked program, unlike [`Session::read`].
+    pub fn contents(&mut self, address: u64, bytes: u64) -> Result<Vec<u8>> {
+        self.quiet()?;
+        let device = self.bounds(address, bytes)?;
+        let mut data = vec![0; bytes as usize];
+        let result = copy_to_host(self.device(device)?, &mut data, address);
+        self.noted(result)?;
+        Ok(data)
+    }
+
     /// The shadow cell of the word that holds `address`; `None` where nothing is checked.
     pub fn shadow_cell(&mut self, address: u64) -> Result<Option<ShadowCell>> {
         self.quiet()?;

@@ -1,8 +1,7 @@
 //! Launches.
 
-use super::modules::RUNTIME;
 use super::{InFlight, Session};
-use crate::driver::{Device, DeviceMemory, Function, Module, PinnedMemory};
+use crate::driver::{Device, DeviceMemory, Function, PinnedMemory};
 use crate::error::{Error, Result};
 use crate::launch_plan::{
     DeviceLimits, SHARED_WITHOUT_OPT_IN, SharedPlan, arguments, check_cooperative, check_registers,
@@ -10,7 +9,7 @@ use crate::launch_plan::{
 };
 use crate::prepare::Kernel;
 use crate::report::LaunchInfo;
-use crate::request::{LaunchId, LaunchSpec};
+use crate::request::{LaunchId, LaunchSpec, StreamId};
 use crate::rows::rows_for_launch;
 use cuda_lazy::ext::{CUlaunchAttribute, CUlaunchConfig};
 use cust::sys::CUdevice_attribute as Attribute;
@@ -65,6 +64,14 @@ impl DeviceLimits {
             sms: device.sms,
         })
     }
+}
+
+/// What a launch record says of its launch.
+pub(super) struct Recorded {
+    pub(super) launch_id: u32,
+    pub(super) module_id: u32,
+    /// What the user asked for.
+    pub(super) dynamic_shared: u32,
 }
 
 /// A launch that passed the checks.
@@ -179,7 +186,12 @@ impl Session {
     fn issue(&mut self, spec: &LaunchSpec, id: LaunchId, mut planned: Planned) -> Result<()> {
         let stream = spec.stream.0 as usize;
         if planned.kernel.hidden_parameter {
-            let record = self.prepare_record(spec, id)?;
+            let recorded = Recorded {
+                launch_id: id.0,
+                module_id: spec.module.0,
+                dynamic_shared: spec.dynamic_shared,
+            };
+            let record = self.prepare_record(spec.stream, recorded)?;
             planned.params.push(record.to_le_bytes().to_vec());
         } else {
             self.clocks.issue(stream);
@@ -220,14 +232,14 @@ impl Session {
 
     /// Writes the launch record, in the stream, and returns its address. From here on the stream knows the launch's out
     /// row.
-    fn prepare_record(&mut self, spec: &LaunchSpec, id: LaunchId) -> Result<u64> {
-        let stream = spec.stream.0 as usize;
-        let device = self.slot(spec.stream)?.device as usize;
+    pub(super) fn prepare_record(&mut self, on: StreamId, launch: Recorded) -> Result<u64> {
+        let stream = on.0 as usize;
+        let device = self.slot(on)?.device as usize;
         let place = self.free_place(device)?;
         // Only streams that meet need the join kernel.
         let joiner = match self.clocks.issue(stream).rows().len() {
             0 | 1 => None,
-            _ => Some(self.joiner(device)?),
+            _ => Some(self.own_kernel(device as u32, "__gsan_join_rows")?),
         };
         let Some(checked) = &mut self.checked else {
             return Ok(0);
@@ -249,9 +261,9 @@ impl Session {
             global: checked.runtime.devices[device].address(),
             base_row: rows.base,
             out_row: rows.out,
-            launch_id: id.0,
-            module_id: spec.module.0,
-            dynamic_shared: spec.dynamic_shared,
+            launch_id: launch.launch_id,
+            module_id: launch.module_id,
+            dynamic_shared: launch.dynamic_shared,
             flags: 0,
         };
         let ring = &mut checked.rings[device];
@@ -283,32 +295,5 @@ impl Session {
         Err(Error::Configuration(
             "more launches are under way than the launch ring holds; synchronize in between".into(),
         ))
-    }
-
-    /// The kernel that joins clock rows: in any instrumented module, or in the runtime loaded on its own.
-    fn joiner(&mut self, device: usize) -> Result<Function> {
-        const NAME: &str = "__gsan_join_rows";
-        if let Some(function) = self
-            .modules
-            .iter()
-            .find_map(|m| m.own_function(device as u32, NAME))
-        {
-            return Ok(function);
-        }
-        let owner = self.device(device as u32)?.clone();
-        if let Some(checked) = &mut self.checked {
-            let module = match checked.joiners[device].take() {
-                Some(module) => module,
-                None => Module::load(&owner, "gsan's runtime", RUNTIME, false)?,
-            };
-            let function = module.function(NAME)?;
-            checked.joiners[device] = Some(module);
-            if let Some(function) = function {
-                return Ok(function);
-            }
-        }
-        Err(Error::Configuration(format!(
-            "gsan's runtime has no kernel {NAME}: run `cargo xtask ptx` and build again"
-        )))
     }
 }

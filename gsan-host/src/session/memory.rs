@@ -1,6 +1,8 @@
-//! Buffers: allocation, clearing of their shadow, copies.
+//! Buffers: allocation, clearing of their shadow, copies. Copies and fills are accesses, checked like a kernel's, except
+//! those by which a new buffer gets its content and those by which the caller looks at results.
 
 use super::Session;
+use crate::catalogue::HostOperation;
 use crate::driver::{
     Device, DeviceMemory, Event, ManagedMemory, OUT_OF_MEMORY, PinnedMemory, Stream, code_of,
     copy_async, copy_from_host, copy_to_host, fill_async,
@@ -8,6 +10,7 @@ use crate::driver::{
 use crate::error::{Error, Result};
 use crate::request::{Buffer, MemoryKind, ReadId, StreamFlags, StreamId};
 use crate::reservation::ToClear;
+use gsan_device::layout::Access;
 use std::rc::Rc;
 
 /// A live buffer.
@@ -187,7 +190,7 @@ impl Session {
     }
 
     /// The device of the live buffer that holds all of the range.
-    fn bounds(&self, address: u64, bytes: u64) -> Result<u32> {
+    pub(super) fn bounds(&self, address: u64, bytes: u64) -> Result<u32> {
         let around = self.live.range(..=address).next_back();
         match around {
             Some((&start, live))
@@ -199,14 +202,65 @@ impl Session {
         }
     }
 
+    /// Whether a kernel of `device` finds shadow for the live buffer that holds `address`.
+    pub(super) fn has_shadow(&self, address: u64, device: u32) -> bool {
+        let around = self.live.range(..=address).next_back();
+        around.is_some_and(|(_, live)| match live.holder {
+            Holder::Reservation => true,
+            // Each device knows its own variables.
+            Holder::Variable => live.device == device,
+            Holder::Owned { .. } => false,
+        })
+    }
+
     /// Sets `bytes` bytes to `value`, in the stream.
     pub fn memset(&mut self, address: u64, value: u8, bytes: u64, stream: StreamId) -> Result<()> {
         let _armed = self.begin()?;
         self.bounds(address, bytes)?;
         self.slot(stream)?;
+        let touched = self.touch(stream, HostOperation::Memset, Access::Store, address, bytes);
+        self.noted(touched)?;
         self.clocks.issue(stream.0 as usize);
         let result = fill_async(address, value, bytes, &self.slot(stream)?.stream);
         self.noted(result)
+    }
+
+    /// Gives a new buffer its content: `data` at its start, then zeros. The host waits, so that this comes before whatever
+    /// is issued afterwards, and nothing is checked, since nobody else knows the buffer yet.
+    pub fn initialise(&mut self, buffer: &Buffer, data: &[u8]) -> Result<()> {
+        self.initialise_part(buffer.address, data)?;
+        let done = data.len() as u64;
+        let Some(rest) = buffer.bytes.checked_sub(done).filter(|&rest| rest > 0) else {
+            return Ok(());
+        };
+        let _armed = self.begin()?;
+        let device = self.bounds(buffer.address, buffer.bytes)?;
+        let legacy = self.legacy(device)?;
+        self.clocks.issue(legacy.0 as usize);
+        let filled = fill_async(buffer.address + done, 0, rest, &self.slot(legacy)?.stream)
+            .and_then(|()| self.wait_for_stream(legacy));
+        self.noted(filled)?;
+        self.clocks.host_waited_for_stream(legacy.0 as usize);
+        Ok(())
+    }
+
+    /// The same for a part of it that starts at `address`, and nothing else.
+    pub fn initialise_part(&mut self, address: u64, data: &[u8]) -> Result<()> {
+        let _armed = self.begin()?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let device = self.bounds(address, data.len() as u64)?;
+        let legacy = self.legacy(device)?;
+        self.copy_in(device, legacy, address, data)
+    }
+
+    fn copy_in(&mut self, device: u32, legacy: StreamId, address: u64, data: &[u8]) -> Result<()> {
+        self.clocks.issue(legacy.0 as usize);
+        let result = copy_from_host(self.device(device)?, address, data);
+        self.noted(result)?;
+        self.clocks.host_waited_for_stream(legacy.0 as usize);
+        Ok(())
     }
 
     /// Copies between buffers, in the stream.
@@ -215,6 +269,10 @@ impl Session {
         self.bounds(to, bytes)?;
         self.bounds(from, bytes)?;
         self.slot(stream)?;
+        let touched = self
+            .touch(stream, HostOperation::Copy, Access::Load, from, bytes)
+            .and_then(|()| self.touch(stream, HostOperation::Copy, Access::Store, to, bytes));
+        self.noted(touched)?;
         self.clocks.issue(stream.0 as usize);
         let result = copy_async(to, from, bytes, &self.slot(stream)?.stream);
         self.noted(result)
@@ -225,11 +283,10 @@ impl Session {
         let _armed = self.begin()?;
         let device = self.bounds(address, data.len() as u64)?;
         let legacy = self.legacy(device)?;
-        self.clocks.issue(legacy.0 as usize);
-        let result = copy_from_host(self.device(device)?, address, data);
-        self.noted(result)?;
-        self.clocks.host_waited_for_stream(legacy.0 as usize);
-        Ok(())
+        let bytes = data.len() as u64;
+        let touched = self.touch(legacy, HostOperation::Write, Access::Store, address, bytes);
+        self.noted(touched)?;
+        self.copy_in(device, legacy, address, data)
     }
 
     /// Copies a buffer's bytes to the host, as `cuMemcpyDtoH` does: ordered with the legacy default stream, the host waits.
@@ -237,10 +294,19 @@ impl Session {
         let _armed = self.begin()?;
         let device = self.bounds(address, bytes)?;
         let legacy = self.legacy(device)?;
+        let touched = self.touch(
+            legacy,
+            HostOperation::ReadBack,
+            Access::Load,
+            address,
+            bytes,
+        );
+        self.noted(touched)?;
         self.clocks.issue(legacy.0 as usize);
         let mut data = vec![0; bytes as usize];
         let result = copy_to_host(self.device(device)?, &mut data, address);
         self.noted(result)?;
+        self.retire(legacy.0 as usize);
         self.clocks.host_waited_for_stream(legacy.0 as usize);
         Ok(data)
     }
@@ -250,6 +316,14 @@ impl Session {
         let _armed = self.begin()?;
         self.bounds(address, bytes)?;
         let device = self.device(self.slot(stream)?.device)?.clone();
+        let touched = self.touch(
+            stream,
+            HostOperation::ReadBack,
+            Access::Load,
+            address,
+            bytes,
+        );
+        self.noted(touched)?;
         self.clocks.issue(stream.0 as usize);
         let issue = || {
             let staging = PinnedMemory::new(&device, bytes)?;

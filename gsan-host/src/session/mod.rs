@@ -10,10 +10,11 @@ mod memory;
 mod modules;
 mod order;
 mod reporting;
+mod touch;
 
 pub use build::{Builder, OnExpiry, list_devices};
 pub use inspect::ThreadClock;
-pub use modules::RUNTIME;
+pub use modules::{RUNTIME, runtime};
 
 use crate::catalogue::Catalogue;
 use crate::clocks::Clocks;
@@ -28,6 +29,7 @@ use crate::watchdog::{Armed, Watchdog};
 use launch::LaunchRing;
 use memory::{Live, PendingRead, Service};
 use modules::LoadedModule;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,12 +55,14 @@ pub struct Session {
     /// What ended the run, once something did.
     failure: Option<(Outcome, String)>,
     schedule_seed: Option<u64>,
+    /// What is appended to modules.
+    runtime: Cow<'static, str>,
 }
 
 /// What only an instrumented session has. Fields go in order: rows and runtime state before the reservation.
 struct Checked {
-    /// A module that has the join kernel, per device, loaded when first needed.
-    joiners: Vec<Option<Module>>,
+    /// The runtime on its own, per device, loaded where no other module has its kernels.
+    own: Vec<Option<Module>>,
     pools: Vec<Rc<RowPool>>,
     rings: Vec<LaunchRing>,
     services: Vec<Service>,
@@ -131,6 +135,7 @@ impl Session {
         {
             let message = reporting::message(
                 error,
+                reporting::FaultAt::last(),
                 self.checked.as_ref().map(|c| c.reservation.layout()),
                 &self.names(),
             );

@@ -2,12 +2,12 @@
 
 use super::Session;
 use crate::catalogue::ModuleNames;
-use crate::driver::{Device, DeviceMemory, Function, Module, copy_from_host};
+use crate::driver::{Device, DeviceMemory, Function, Module, copy_from_host, copy_to_host};
 use crate::error::{Error, Result};
 use crate::launch_plan::KernelFacts;
 use crate::prepare::{self, Kernel, Prepared};
 use crate::request::{KernelInfo, ModuleId};
-use crate::runtime_state::read;
+use bytemuck::Zeroable;
 use cust::sys::{CUdevice_attribute, CUfunction_attribute as Attribute};
 use gsan_device::layout::{LAYOUT_VERSION, ModuleState, Range, ShadowCell, WORD};
 use std::borrow::Cow;
@@ -282,7 +282,7 @@ pub(super) fn tell_module(
     global: u64,
     needed: bool,
 ) -> Result<()> {
-    let Some((address, _)) = module.global(gsan_ptx::hook::names::MODULE)? else {
+    let Some((address, bytes)) = module.global(gsan_ptx::hook::names::MODULE)? else {
         // A module without kernels may have lost it to the compiler.
         return if needed {
             Err(Error::LayoutVersion {
@@ -293,12 +293,27 @@ pub(super) fn tell_module(
             Ok(())
         };
     };
-    let found: ModuleState = read(device, address)?;
+    // Another version's may be shorter; the version itself has been there from the first.
+    let mut found = ModuleState::zeroed();
+    let known = (bytes as usize).min(size_of::<ModuleState>());
+    copy_to_host(
+        device,
+        &mut bytemuck::bytes_of_mut(&mut found)[..known],
+        address,
+    )?;
     if found.version != LAYOUT_VERSION {
         return Err(Error::LayoutVersion {
             found: found.version,
             expected: LAYOUT_VERSION,
         });
+    }
+    if found.cell as usize != size_of::<ShadowCell>() {
+        return Err(Error::Configuration(format!(
+            "the module has gsan's runtime for shadow cells of {} bytes; this program makes cells of {} bytes: build both for \
+             one format",
+            found.cell,
+            size_of::<ShadowCell>()
+        )));
     }
     let reserved_shared = device
         .number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)

@@ -157,7 +157,7 @@ impl Session {
     }
 
     /// The stream's launches are over: their rows and launch records are free.
-    fn retire(&mut self, stream: usize) {
+    pub(super) fn retire(&mut self, stream: usize) {
         let Some(slot) = self.streams.get_mut(stream) else {
             return;
         };

@@ -43,9 +43,33 @@ fn outcome_of(code: u32) -> Option<Outcome> {
     }
 }
 
-/// The error in words. Where the fault is in the shadow, says which user address it belongs to: instrumented code touches
-/// the shadow first, so a wrong address shows there.
-pub(super) fn message(error: &Error, layout: Option<Layout>, names: &Catalogue) -> String {
+/// A fault, as far as the driver tells: the simulator does.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FaultAt {
+    address: u64,
+    /// It happened while the user's instruction was being checked.
+    in_hook: bool,
+}
+
+impl FaultAt {
+    /// The last one.
+    pub(super) fn last() -> Option<FaultAt> {
+        let diagnosis = cuda_lazy::diagnosis()?;
+        Some(FaultAt {
+            address: diagnosis.address?,
+            in_hook: diagnosis.site.is_some_and(|s| s.hook.is_some()),
+        })
+    }
+}
+
+/// The error in words. A hook touches the shadow before the user's instruction touches its memory, so an address where
+/// nothing is mapped shows there first: then the user's address is named, and not its shadow's.
+pub(super) fn message(
+    error: &Error,
+    fault: Option<FaultAt>,
+    layout: Option<Layout>,
+    names: &Catalogue,
+) -> String {
     let mut text = match error {
         Error::Driver {
             detail: Some(detail),
@@ -53,25 +77,22 @@ pub(super) fn message(error: &Error, layout: Option<Layout>, names: &Catalogue) 
         } => detail.clone(),
         other => other.to_string(),
     };
-    let Some(layout) = layout else { return text };
-    let word = hex_numbers(&text).find_map(|address| layout.word_of_cell(address));
-    if let Some(word) = word {
-        let place = match names.memory_at(word, None) {
-            Some((name, offset)) => format!("byte {offset} of `{name}`"),
-            None => "in no buffer".to_string(),
-        };
-        text.push_str(&format!(
-            " (that is the shadow of 0x{word:x}, {place}: the kernel was about to access it)"
-        ));
+    let (Some(fault), Some(layout)) = (fault, layout) else {
+        return text;
+    };
+    let mut address = fault.address;
+    if fault.in_hook
+        && let Some(word) = layout.word_of_cell(address)
+    {
+        text = text.replacen(&format!("{address:#x}"), &format!("{word:#x}"), 1);
+        address = word;
+    }
+    if layout.cell(address).is_some()
+        && let Some((name, past)) = names.before(address)
+    {
+        text.push_str(&format!("; {past} bytes past the end of `{name}`"));
     }
     text
-}
-
-fn hex_numbers(text: &str) -> impl Iterator<Item = u64> {
-    text.split("0x").skip(1).filter_map(|rest| {
-        let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
-        u64::from_str_radix(&rest[..digits], 16).ok()
-    })
 }
 
 /// Where the session runs.
@@ -228,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_in_the_shadow_names_the_users_address() {
+    fn a_fault_in_a_hook_names_the_users_address() {
         let layout = Layout {
             real_base: 0x1000_0000,
             real_size: 0x100_0000,
@@ -236,24 +257,37 @@ mod tests {
         };
         let mut names = Catalogue::default();
         names.add_memory("data", 0x1000_0000, 64);
-        let fault = |address: u64| Error::Driver {
-            call: "cuCtxSynchronize",
-            code: 700,
-            name: "CUDA_ERROR_ILLEGAL_ADDRESS".into(),
-            description: "an illegal memory access".into(),
-            detail: Some(format!(
-                "kernel `k` read 4 bytes at 0x{address:x}, which is not mapped"
-            )),
+        let fault = |address: u64, in_hook: bool, layout| {
+            let error = Error::Driver {
+                call: "cuCtxSynchronize",
+                code: 700,
+                name: "CUDA_ERROR_ILLEGAL_ADDRESS".into(),
+                description: "an illegal memory access".into(),
+                detail: Some(format!("fault at address {address:#x}: no memory there")),
+            };
+            message(&error, Some(FaultAt { address, in_hook }), layout, &names)
         };
-        let known = message(&fault(0x1100_0000 + 24 * 2 + 16), Some(layout), &names);
-        assert!(known.ends_with("(that is the shadow of 0x10000008, byte 8 of `data`: the kernel was about to access it)"), "{known}");
-        let beyond = message(&fault(0x1100_0000 + 24 * 1000), Some(layout), &names);
-        assert!(
-            beyond.contains("shadow of 0x10000fa0, in no buffer"),
-            "{beyond}"
+        let some = Some(layout);
+        assert_eq!(
+            fault(0x1100_0000 + 24 * 1000 + 16, true, some),
+            "fault at address 0x10000fa0: no memory there; 3936 bytes past the end of `data`"
         );
-        assert!(!message(&fault(0), Some(layout), &names).contains("shadow"));
-        assert!(!message(&fault(0x1100_0000), None, &names).contains("shadow of"));
+        assert_eq!(
+            fault(0x1000_0044, false, some),
+            "fault at address 0x10000044: no memory there; 4 bytes past the end of `data`"
+        );
+        // The user's own address happens to lie where the shadow is; and one that is in no part.
+        for (address, in_hook, layout) in [
+            (0x1100_0000, false, some),
+            (0, false, some),
+            (0, true, some),
+            (0x1100_0000, true, None),
+        ] {
+            assert_eq!(
+                fault(address, in_hook, layout),
+                format!("fault at address {address:#x}: no memory there")
+            );
+        }
     }
 
     #[test]

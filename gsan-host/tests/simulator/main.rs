@@ -1,6 +1,7 @@
 //! The whole host side on the simulated driver.
 
 mod endings;
+mod host_operations;
 mod inspection;
 mod launches;
 mod memory;

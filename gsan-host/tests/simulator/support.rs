@@ -215,7 +215,7 @@ impl Host {
     }
 
     pub fn words(&mut self, buffer: Buffer) -> Vec<u32> {
-        let bytes = self.session.read(buffer.address, buffer.bytes).unwrap();
+        let bytes = self.session.contents(buffer.address, buffer.bytes).unwrap();
         bytes
             .chunks_exact(4)
             .map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]]))

@@ -31,6 +31,8 @@ pub struct Diagnosis {
     pub message: String,
     /// The place alone.
     pub site: Option<Site>,
+    /// The address of a fault in a kernel.
+    pub address: Option<u64>,
 }
 
 impl Diagnosis {
@@ -46,6 +48,10 @@ impl Diagnosis {
             kind,
             message: stop.to_string(),
             site: stop.site().cloned(),
+            address: match stop {
+                Stop::Fault { address, .. } => Some(*address),
+                _ => None,
+            },
         }
     }
 
@@ -54,6 +60,7 @@ impl Diagnosis {
             kind: StopKind::Fault,
             message,
             site: None,
+            address: None,
         }
     }
 
@@ -62,6 +69,7 @@ impl Diagnosis {
             kind: StopKind::Deadlock,
             message,
             site: None,
+            address: None,
         }
     }
 
@@ -70,6 +78,7 @@ impl Diagnosis {
             kind: StopKind::Error,
             message,
             site: None,
+            address: None,
         }
     }
 }

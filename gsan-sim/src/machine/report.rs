@@ -12,10 +12,9 @@ const LISTED: usize = 12;
 impl Machine {
     /// The stop for an instruction of the warp's current group.
     pub(super) fn halted(&self, halt: Halt, lane: u32, block: &Block, warp: &Warp) -> Stop {
-        let pc = warp.groups.get(warp.current).map_or(0, |g| g.pc);
-        let site = match &self.grids[block.grid] {
-            Some(grid) => Box::new(site(grid, block, warp, pc, lane)),
-            None => Box::default(),
+        let site = match (&self.grids[block.grid], warp.groups.get(warp.current)) {
+            (Some(grid), Some(group)) => Box::new(site(grid, block, warp, group, lane)),
+            _ => Box::default(),
         };
         match halt {
             Halt::Trap => Stop::Trap { site },
@@ -144,8 +143,23 @@ fn place(grid: &Grid, group: &Group) -> String {
     }
 }
 
-/// Where a lane is.
-fn site(grid: &Grid, block: &Block, warp: &Warp, pc: u32, lane: u32) -> Site {
+/// The outermost hook of gsan's runtime that the group is in: its name, and the place of the call.
+fn hook(grid: &Grid, group: &Group) -> Option<(String, u32)> {
+    let frames = group.stack.iter().chain([&group.frame]);
+    // The first frame is the kernel, which nobody called.
+    frames.skip(1).find_map(|frame| {
+        let function = grid.program.functions.get(frame.function as usize)?;
+        let is_hook = function.name.starts_with(gsan_ptx::hook::names::PREFIX);
+        is_hook.then(|| (function.name.clone(), frame.ret.saturating_sub(1)))
+    })
+}
+
+/// Where a lane is; inside a hook: for which instruction of the user.
+fn site(grid: &Grid, block: &Block, warp: &Warp, group: &Group, lane: u32) -> Site {
+    let (hook, pc) = match hook(grid, group) {
+        Some((name, pc)) => (Some(name), pc),
+        None => (None, group.pc),
+    };
     let line = grid
         .program
         .lines
@@ -167,6 +181,7 @@ fn site(grid: &Grid, block: &Block, warp: &Warp, pc: u32, lane: u32) -> Site {
             .unwrap_or_default(),
         ptx_line: line.ptx,
         source,
+        hook,
         block: block.index,
         thread: thread_index(warp.index * 32 + lane, grid.block),
     }

@@ -13,6 +13,9 @@ pub struct Site {
     pub ptx_line: u32,
     /// File and line of the source, where the PTX has `.loc`.
     pub source: Option<(String, u32)>,
+    /// The hook of gsan's runtime inside which it happened, if it was one: the other fields name the user's instruction
+    /// that it was called for.
+    pub hook: Option<String>,
     /// `%ctaid`.
     pub block: [u32; 3],
     /// `%tid`.
@@ -31,7 +34,11 @@ impl fmt::Display for Site {
         }
         let [bx, by, bz] = self.block;
         let [tx, ty, tz] = self.thread;
-        write!(f, ", block ({bx},{by},{bz}), thread ({tx},{ty},{tz})")
+        write!(f, ", block ({bx},{by},{bz}), thread ({tx},{ty},{tz})")?;
+        match &self.hook {
+            Some(hook) => write!(f, ", while {hook} checked it"),
+            None => Ok(()),
+        }
     }
 }
 
