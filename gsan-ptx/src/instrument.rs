@@ -38,12 +38,23 @@ pub struct Options<'o> {
     pub runtime: &'o str,
     /// The module's name in messages.
     pub file_name: &'o str,
+    /// The module will be linked with others that are instrumented too (`ptxas -c` and nvlink, `cuLink…`): the runtime
+    /// becomes `.weak`, so that one of its copies serves them all.
+    pub part: bool,
+    /// The number of the first site. Modules that are linked together need numbers of their own: the count of the
+    /// sites of those before.
+    pub first_site: u32,
 }
 
 impl<'o> Options<'o> {
     /// Options for a module named `file_name`.
     pub fn new(runtime: &'o str, file_name: &'o str) -> Options<'o> {
-        Options { runtime, file_name }
+        Options {
+            runtime,
+            file_name,
+            part: false,
+            first_site: 0,
+        }
     }
 }
 
@@ -54,7 +65,7 @@ pub struct Instrumented {
     pub text: String,
     /// The module's name, from [`Options::file_name`].
     pub file_name: String,
-    /// The instrumented instructions; hooks name them by index.
+    /// The instrumented instructions; hooks name them by index, counted from [`Options::first_site`].
     pub sites: Vec<Site>,
     /// Instructions that touch global memory and are not checked, or only partly.
     pub unsupported: Vec<Unsupported>,
@@ -121,6 +132,18 @@ pub enum InstrumentError {
         /// The runtime's.
         needs: u32,
     },
+    /// No room for the hidden parameter.
+    #[error(
+        "kernel `{kernel}` has {bytes} bytes of parameters; with gsan's own there may be {most}: pass some of them in memory"
+    )]
+    Parameters {
+        /// The kernel.
+        kernel: String,
+        /// Bytes of its own parameters.
+        bytes: u64,
+        /// The limit of PTX.
+        most: u64,
+    },
     /// A name that instrumentation would insert is there.
     #[error(
         "line {line}: the name `{name}` is reserved for gsan: rename it, or instrument the original module"
@@ -154,6 +177,7 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
     let mut stream = Stream::new(text)?;
     let (files, texts) = stream.debug_tables();
     let mut walker = Walker::new(text, Locations::new(&files, texts), &mut edits, &mut out);
+    walker.first_site = options.first_site as usize;
     let module = stream.functions(|function| walker.function(function))?;
     out.globals = info::globals(&module);
     if module
@@ -164,8 +188,9 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
         return Ok(already_linked(text, out));
     }
     let runtime = runtime_for(&module, text, options)?;
-    if module.version.is_some_and(|v| v < runtime.version) {
-        let (major, minor) = runtime.version;
+    let needed = runtime.version.max(parameters_version(&out.entries)?);
+    if module.version.is_some_and(|v| v < needed) {
+        let (major, minor) = needed;
         edits.replace(module.version_span.clone(), &format!("{major}.{minor}"));
     }
     let first = module.items.iter().find_map(|item| match item {
@@ -206,7 +231,7 @@ fn runtime_for(
         return Err(InstrumentError::AddressSize(module.address_size));
     }
     reserved_name(text)?;
-    let runtime = Runtime::prepare(options.runtime, &module_names(module))?;
+    let runtime = Runtime::prepare(options.runtime, &module_names(module), options.part)?;
     let too_old = |t: &&&str| target_number(t).is_some_and(|n| n < runtime.target);
     match module.target.iter().find(too_old) {
         Some(target) => Err(InstrumentError::Target {
@@ -215,6 +240,29 @@ fn runtime_for(
         }),
         None => Ok(runtime),
     }
+}
+
+/// The version of PTX that the kernels' parameters need with the hidden one: beyond 4096 bytes 8.1.
+fn parameters_version(entries: &[EntryInfo]) -> Result<(u32, u32), InstrumentError> {
+    const OLD: u64 = 4096;
+    const NEW: u64 = 32764;
+    let mut needed = (0, 0);
+    for entry in entries {
+        let bytes = entry.parameter_bytes();
+        let start = bytes.checked_next_multiple_of(8).unwrap_or(u64::MAX);
+        let with_ours = start.saturating_add(8);
+        if bytes <= NEW && with_ours > NEW {
+            return Err(InstrumentError::Parameters {
+                kernel: entry.name.clone(),
+                bytes,
+                most: NEW,
+            });
+        }
+        if with_ours > OLD {
+            needed = (8, 1);
+        }
+    }
+    Ok(needed)
 }
 
 /// 90 for `sm_90a`.

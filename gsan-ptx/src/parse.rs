@@ -12,6 +12,7 @@ mod statement;
 use crate::ast::{FileEntry, Function, Item, Module, ParseError};
 use crate::site::DebugTexts;
 use crate::tokens::{Kind, token};
+use std::collections::HashMap;
 
 /// Braces, brackets and parentheses may nest this deep. Compilers stay below ten; the limit keeps hostile input from
 /// exhausting the stack here and in everything that walks the tree.
@@ -183,6 +184,12 @@ struct Parser<'a> {
     files: Vec<FileEntry<'a>>,
     /// The modifiers of the instruction in progress.
     words: Vec<&'a str>,
+    /// The instruction in progress is one that follows addresses.
+    memory: bool,
+    /// The bytes of an element of each one-dimensional array, where that is known.
+    arrays: HashMap<&'a str, Option<i64>>,
+    /// How many `x<4>` there were.
+    numbered_declarations: u32,
 }
 
 impl<'a> Parser<'a> {
@@ -210,6 +217,9 @@ impl<'a> Parser<'a> {
             at: 0,
             files: Vec::new(),
             words: Vec::new(),
+            memory: false,
+            arrays: HashMap::new(),
+            numbered_declarations: 0,
         })
     }
 

@@ -528,3 +528,93 @@ fn discarded_memory_is_written() {
         "call.uni __gsan_access, (%gsan_s, %rd1, {store}, 0); discard"
     )));
 }
+
+#[test]
+fn kernels_with_many_parameters() {
+    let with = |bytes: u32, version: &str| {
+        let text = format!(
+            ".version {version}\n.target sm_90\n.address_size 64\n.entry k(.param .align 4 .b8 p[{bytes}])\n{{ ret; }}\n"
+        );
+        instrument(&text, &Options::new(STUB, "t"))
+    };
+    let version = |bytes, version| {
+        with(bytes, version)
+            .unwrap()
+            .text
+            .lines()
+            .next()
+            .unwrap()
+            .to_string()
+    };
+    assert_eq!(version(4088, "7.0"), ".version 7.0");
+    // The hidden one no longer fits into 4 KB: later versions allow more.
+    assert_eq!(version(4096, "7.0"), ".version 8.1");
+    assert_eq!(version(4092, "7.0"), ".version 8.1", "alignment counts");
+    assert_eq!(version(4096, "8.7"), ".version 8.7");
+    assert_eq!(version(32748, "8.7"), ".version 8.7");
+    let error = with(32764, "8.7").unwrap_err();
+    assert!(
+        matches!(&error, InstrumentError::Parameters { bytes: 32764, .. }),
+        "{error}"
+    );
+    assert!(
+        with(4_000_000_000, "8.7").is_ok(),
+        "ptxas says what is wrong with that"
+    );
+}
+
+#[test]
+fn parts_of_a_program_have_a_weak_runtime_and_their_own_numbers() {
+    let text = kernel("ld.global.u32 %r1, [%rd1]; st.global.u32 [%rd1], %r1; ret;");
+    let options = Options {
+        part: true,
+        first_site: 40,
+        ..Options::new(STUB, "t")
+    };
+    let result = instrument(&text, &options).unwrap();
+    assert!(
+        !result
+            .text
+            .replace(".visible .entry", "")
+            .contains(".visible")
+    );
+    assert!(
+        result.text.contains(".weak .func __gsan_access")
+            && result
+                .text
+                .contains(".weak .global .align 8 .b8 __gsan_module")
+    );
+    assert!(result.text.contains(", 40); ld.global") && result.text.contains(", 41); st.global"));
+    assert_eq!(result.sites.len(), 2);
+}
+
+#[test]
+fn elements_of_arrays_and_numbered_variables() {
+    let text = kernel(
+        "ld.global.u32 %r1, a[3];\nst.global.u32 a[0], %r1;\nmov.u64 %rd1, a[2];\nld.global.u32 %r1, [n1+4];\nld.global.u32 %r1, [n3];\nret;",
+    )
+    .replace(".visible .entry", ".global .u32 a[8]; .global .u64 n<4>;\n.visible .entry");
+    let result = run(&text);
+    assert!(result.unsupported.is_empty(), "{:?}", result.unsupported);
+    let load = op(Access::Load, 4, Order::Weak, Scope::None);
+    assert!(result.text.contains(&format!(
+        "mov.u64 %gsan_a, a; add.s64 %gsan_a, %gsan_a, 12; call.uni __gsan_access, (%gsan_s, %gsan_a, {load}, 0); ld.global.u32 %r1, a[3];"
+    )), "{}", result.text);
+    assert!(
+        result
+            .text
+            .contains("mov.u64 %gsan_a, n1; add.s64 %gsan_a, %gsan_a, 4;")
+    );
+    // Those that are named, and only those.
+    let names: Vec<_> = result
+        .globals
+        .iter()
+        .map(|g| (g.name.as_str(), g.size))
+        .collect();
+    assert_eq!(names, [("a", 32), ("n1", 8), ("n3", 8)]);
+    // Two arrays of one name and different elements: which is meant is not guessed.
+    let twice = run(&kernel(
+        ".shared .u32 x[4]; { .global .u8 x[4]; ld.global.u32 %r1, x[1]; } ret;",
+    ));
+    assert!(twice.sites.is_empty() && twice.stats.unsupported == 1);
+}

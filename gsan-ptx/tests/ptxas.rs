@@ -163,12 +163,87 @@ fn odd_forms_assemble() {
          cvt.u64.u32 %rd2, %dynamic_smem_size; @!%p1 mov .u32 /* a */ %r1, // now
          %dynamic_smem_size; st.u64 [%rd1], %rd2; red.release.gpu.global.add.u32 [%rd1], 1; fence.acq_rel.cluster; @%p1 membar.sys;
          { .reg .b64 %rd1; mov.u64 %rd1, 0; L: @%p1 ld.u8 %r1, [%rd1+(1<<4)]; @%p1 bra L; { @%p1 exit; } }
+         cp.async.ca.shared.global [%r1], [%rd1], 16, %r2; cp.async.ca.shared.global [%r1], [%rd1], 16, !%p1;
+         @%p1 cp.async.cg.shared.global.L2::cache_hint [%r1], [%rd1+16], 16, %r2, %rd2; discard.global.L2 [%rd1], 128;
+         ld.global.u32 %r1, gv[3]; st.global.u32 gv[0], %r1; mov.u64 %rd3, gv[1]; st.global.u64 [n2], %rd3; mov.u64 %rd4, n1;
          @%p1 ret; ld.global.u32 %r1, [gv+4]; st.u32 [gv+8], %r1;",
     );
-    let odd = odd.replace(".visible .entry", ".global .u32 gv[4];\n.visible .entry other { ret; }\n.visible .entry third() { TOP: bra TOP; }\n.visible .entry");
+    let odd = odd.replace(".visible .entry", ".global .u32 gv[4]; .global .u64 n<4>;\n.visible .entry other { ret; }\n.visible .entry third() { TOP: bra TOP; }\n.visible .entry");
     check(
         &ptxas,
         vec![("odd.ptx".into(), odd), ("ws.ptx".into(), ws_with_loads)],
         STUB,
     );
+}
+
+/// Two modules, each instrumented by itself, linked into one program: one copy of the runtime serves both.
+#[test]
+fn separately_compiled_modules_link() {
+    let Some(ptxas) = ptxas("separately_compiled_modules_link") else {
+        return;
+    };
+    let nvlink = ptxas.with_file_name("nvlink");
+    if !nvlink.is_file() {
+        eprintln!("SKIPPED separately_compiled_modules_link: no nvlink beside ptxas");
+        return;
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gsan-device/ptx/runtime.ptx");
+    let runtime = std::fs::read_to_string(&path).unwrap_or_else(|_| STUB.to_string());
+    let head = ".version 8.0\n.target sm_80\n.address_size 64\n";
+    let caller = format!(
+        "{head}.extern .func helper(.param .b64 p);\n.extern .global .u32 counter[4];\n.weak .global .u32 shared_word;\n\
+         .visible .entry k(.param .u64 p)\n{{ .reg .b64 %rd<4>; .reg .b32 %r<4>; ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1];\n\
+         {{ .param .b64 q; st.param.b64 [q], %rd1; call.uni helper, (q); }} st.global.u32 [counter+4], %r1; st.global.u32 [shared_word], %r1; ret; }}\n"
+    );
+    let callee = format!(
+        "{head}.visible .global .u32 counter[4];\n.weak .global .u32 shared_word;\n.weak .func twice() {{ ret; }}\n\
+         .visible .func helper(.param .b64 p)\n{{ .reg .b64 %rd<4>; .reg .b32 %r<4>; ld.param.u64 %rd1, [p];\n\
+         atom.global.add.u32 %r1, [counter], 1; membar.gl; st.global.u32 [%rd1], %r1; ret; }}\n"
+    );
+    let folder = std::env::temp_dir().join(format!("gsan-ptx-link-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let run = |program: &Path, args: &[&str]| {
+        let out = Command::new("sh")
+            .args(["-c", "ulimit -v 8000000; exec timeout 60 \"$0\" \"$@\""])
+            .arg(program)
+            .args(args)
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&out.stderr).to_string()
+            + &String::from_utf8_lossy(&out.stdout);
+        (out.status.success(), text)
+    };
+    let link = |part: bool| {
+        let mut first_site = 0;
+        for (name, text) in [("a", &caller), ("b", &callee)] {
+            let options = Options {
+                part,
+                first_site,
+                ..Options::new(&runtime, name)
+            };
+            let result = instrument(text, &options).unwrap();
+            first_site += result.sites.len() as u32;
+            std::fs::write(folder.join(format!("{name}.ptx")), &result.text).unwrap();
+            let done = run(
+                &ptxas,
+                &[
+                    "-c",
+                    "-arch=sm_80",
+                    &format!("{name}.ptx"),
+                    "-o",
+                    &format!("{name}.o"),
+                ],
+            );
+            assert!(done.0, "{name}: {}", done.1);
+        }
+        assert_eq!(first_site, 5);
+        run(&nvlink, &["-arch=sm_80", "a.o", "b.o", "-o", "out.cubin"])
+    };
+    let (linked, message) = link(true);
+    assert!(linked, "{message}");
+    // As whole programs the two runtimes collide: that is what `part` is for.
+    let (linked, message) = link(false);
+    assert!(!linked && message.contains("__gsan_"), "{message}");
+    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -46,7 +46,8 @@ fn rusts_library_is_walked_out_to_the_users_line() {
 
 #[test]
 fn libcus_headers_are_walked_out_to_the_users_line() {
-    let Some(files) = common::whole_corpus("libcus_headers_are_walked_out_to_the_users_line") else {
+    let Some(files) = common::whole_corpus("libcus_headers_are_walked_out_to_the_users_line")
+    else {
         return;
     };
     let (_, text) = files

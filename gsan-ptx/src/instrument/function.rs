@@ -27,6 +27,8 @@ pub(super) struct Walker<'m, 'e> {
     checked: Checked<'m>,
     function: Arc<str>,
     entry: bool,
+    /// The number of the module's first site.
+    pub(super) first_site: usize,
     /// Where a pragma stands that belongs to the next load: its hook must not come between them.
     pragma: Option<usize>,
 }
@@ -55,6 +57,7 @@ impl<'m, 'e> Walker<'m, 'e> {
             function: "".into(),
             entry: false,
             pragma: None,
+            first_site: 0,
         }
     }
 
@@ -214,7 +217,7 @@ impl<'m, 'e> Walker<'m, 'e> {
         };
         self.checked.note(op, instruction.guard);
         self.count(instruction, op);
-        let site = self.out.sites.len();
+        let site = self.first_site + self.out.sites.len();
         let (ptx_line, ptx_column) = self.lines.position(instruction.span.start);
         self.out.sites.push(Site {
             op: word,

@@ -24,6 +24,16 @@ pub struct EntryInfo {
     pub changes_registers: bool,
 }
 
+impl EntryInfo {
+    /// Bytes of the user's parameters, gaps for alignment included.
+    pub fn parameter_bytes(&self) -> u64 {
+        self.params.iter().fold(0u64, |at, p| {
+            let at = at.checked_next_multiple_of(p.align.max(1)).unwrap_or(at);
+            at.saturating_add(p.size)
+        })
+    }
+}
+
 /// A kernel's parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParamInfo {

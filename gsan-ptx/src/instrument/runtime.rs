@@ -20,8 +20,13 @@ pub(super) struct Runtime {
 }
 
 impl Runtime {
-    /// Reads `text`. `taken` are the names of the user's module: the runtime's own helpers make way for them.
-    pub(super) fn prepare(text: &str, taken: &HashSet<&str>) -> Result<Runtime, InstrumentError> {
+    /// Reads `text`. `taken` are the names of the user's module: the runtime's own helpers make way for them. With `weak`
+    /// what other modules see may be defined in them as well.
+    pub(super) fn prepare(
+        text: &str,
+        taken: &HashSet<&str>,
+        weak: bool,
+    ) -> Result<Runtime, InstrumentError> {
         let module = parse(text).map_err(InstrumentError::RuntimeSyntax)?;
         let missing = |name: &&str| {
             !module
@@ -43,9 +48,17 @@ impl Runtime {
         Ok(Runtime {
             version,
             target,
-            prototypes: prototypes(&module, text),
-            text: stripped(&module, text, taken),
+            prototypes: linkage(prototypes(&module, text), weak),
+            text: linkage(stripped(&module, text, taken), weak),
         })
+    }
+}
+
+fn linkage(text: String, weak: bool) -> String {
+    if weak {
+        text.replace(".visible", ".weak")
+    } else {
+        text
     }
 }
 
@@ -134,7 +147,7 @@ mod tests {
     #[test]
     fn header_files_and_sections_go_and_the_rest_stays() {
         let text = format!("{STUB}\n.section .debug_str {{\n$L__x:\n.b8 1\n}}\n");
-        let runtime = Runtime::prepare(&text, &HashSet::new()).unwrap();
+        let runtime = Runtime::prepare(&text, &HashSet::new(), false).unwrap();
         for gone in [
             ".version",
             ".target",
@@ -166,8 +179,12 @@ mod tests {
 
     #[test]
     fn the_runtimes_helpers_make_way_for_the_users_names() {
-        let runtime =
-            Runtime::prepare(STUB, &HashSet::from(["stub_counter", "__gsan_access"])).unwrap();
+        let runtime = Runtime::prepare(
+            STUB,
+            &HashSet::from(["stub_counter", "__gsan_access"]),
+            false,
+        )
+        .unwrap();
         assert!(runtime.text.contains("__gsan_stub_counter"));
         assert!(!runtime.text.contains(" stub_counter"));
         assert!(!runtime.text.contains("__gsan___gsan_access"));
@@ -176,7 +193,9 @@ mod tests {
     #[test]
     fn a_runtime_without_a_hook_is_refused() {
         let text = STUB.replace("__gsan_fence", "other");
-        let error = Runtime::prepare(&text, &HashSet::new()).err().unwrap();
+        let error = Runtime::prepare(&text, &HashSet::new(), false)
+            .err()
+            .unwrap();
         assert!(error.to_string().contains("__gsan_fence"), "{error}");
     }
 }

@@ -31,7 +31,7 @@ impl<'a> Parser<'a> {
         let head = self.variable_head(linkage, start)?;
         loop {
             let mut variable = head.clone();
-            self.declarator(&mut variable)?;
+            let count = self.declarator(&mut variable)?;
             if self.eat(Kind::Equal) {
                 variable.init = Some(self.initializer(&variable.dims)?);
             }
@@ -43,7 +43,20 @@ impl<'a> Parser<'a> {
                 self.expect(Kind::Semicolon, "`;` after this declaration")?;
                 variable.span.end = self.last_end();
             }
-            found(variable);
+            match count {
+                None => {
+                    self.remember_array(&variable);
+                    found(variable);
+                }
+                Some(count) => {
+                    for name in self.numbered(variable.name, count)? {
+                        found(Variable {
+                            name,
+                            ..variable.clone()
+                        });
+                    }
+                }
+            }
             if !more {
                 return Ok(());
             }
@@ -57,7 +70,9 @@ impl<'a> Parser<'a> {
             return Err(self.expected("a `.param` declaration"));
         }
         let mut variable = self.variable_head(None, start)?;
-        self.declarator(&mut variable)?;
+        if self.declarator(&mut variable)?.is_some() {
+            return Err(self.error("a parameter has one name"));
+        }
         variable.span.end = self.last_end();
         Ok(variable)
     }
@@ -124,12 +139,13 @@ impl<'a> Parser<'a> {
         Ok(variable)
     }
 
-    fn declarator(&mut self, variable: &mut Variable<'a>) -> Result<()> {
+    /// The name and what belongs to it; `Some(n)` for `x<n>`.
+    fn declarator(&mut self, variable: &mut Variable<'a>) -> Result<Option<u32>> {
         variable.name = self.ident("a name")?;
-        if self.peek() == Some(Kind::Lt) {
-            return Err(self.error(
-                "numbered names (`x<4>`) are understood for registers only: write the names out",
-            ));
+        let mut count = None;
+        if self.eat(Kind::Lt) {
+            count = Some(self.small_number("how many variables")?);
+            self.expect(Kind::Gt, "`>`")?;
         }
         while self.eat(Kind::LBracket) {
             if self.eat(Kind::RBracket) {
@@ -144,7 +160,55 @@ impl<'a> Parser<'a> {
             self.expect(Kind::RBracket, "`]`")?;
             variable.dims.push(Some(size));
         }
-        Ok(())
+        Ok(count)
+    }
+
+    /// The names of `x<n>` that occur in the module: what nobody names needs no variable. (A name is a piece of the text,
+    /// and `x0` stands only where it is used.)
+    fn numbered(&mut self, prefix: &'a str, count: u32) -> Result<Vec<&'a str>> {
+        // Each looks at the whole module.
+        const MOST: u32 = 64;
+        self.numbered_declarations += 1;
+        if self.numbered_declarations > MOST {
+            return Err(self.error(format!(
+                "more than {MOST} declarations of numbered variables (`x<4>`): write the names out"
+            )));
+        }
+        let mut names: Vec<(u32, &'a str)> = Vec::new();
+        for (kind, &(start, end)) in self.kinds.iter().zip(&self.spans) {
+            if *kind != Kind::Ident {
+                continue;
+            }
+            let word = &self.text[start as usize..end as usize];
+            let Some(digits) = word.strip_prefix(prefix) else {
+                continue;
+            };
+            if digits.is_empty()
+                || !digits.bytes().all(|b| b.is_ascii_digit())
+                || digits.len() > 1 && digits.starts_with('0')
+            {
+                continue;
+            }
+            if let Some(number) = digits.parse().ok().filter(|n| *n < count) {
+                names.push((number, word));
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        Ok(names.into_iter().map(|(_, name)| name).collect())
+    }
+
+    /// For `x[3]` as an address: how far apart the elements are. Two arrays of one name are looked at by no one.
+    fn remember_array(&mut self, variable: &Variable<'a>) {
+        if variable.dims.len() != 1 {
+            return;
+        }
+        let element = crate::memory_op::type_size(variable.ty)
+            .map(|bytes| i64::from(bytes) * i64::from(variable.vector));
+        self.arrays
+            .entry(variable.name)
+            .and_modify(|known| *known = known.filter(|k| Some(*k) == element))
+            .or_insert(element);
     }
 
     fn initializer(&mut self, dims: &[Option<u64>]) -> Result<Vec<Init<'a>>> {

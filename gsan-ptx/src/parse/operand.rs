@@ -58,6 +58,11 @@ impl<'a> Parser<'a> {
                     let offset = self.constant().and_then(|v| i64::try_from(v).ok());
                     return Ok(offset.map(|offset| Operand::NameOffset(name, offset)));
                 }
+                if self.peek() == Some(Kind::LBracket)
+                    && let Some(element) = self.element(name)
+                {
+                    return Ok(Some(element));
+                }
                 Ok(Some(Operand::Name(name)))
             }
             Some(Kind::LBracket) => self.address(depth).map(Some),
@@ -97,6 +102,28 @@ impl<'a> Parser<'a> {
             }
             _ => Ok(None),
         }
+    }
+
+    /// `name[n]`, an element of an array: its address. The cursor at the bracket; where it is something else, the caller
+    /// goes back to the operand's beginning.
+    fn element(&mut self, name: &'a str) -> Option<Operand<'a>> {
+        let from = self.start() - name.len();
+        let size = (*self.arrays.get(name)?)?;
+        self.bump();
+        let index = i64::try_from(self.constant()?).ok()?;
+        if !self.eat(Kind::RBracket) {
+            return None;
+        }
+        let offset = index.checked_mul(size)?;
+        Some(if self.memory {
+            Operand::Address(Address {
+                base: Some(name),
+                offset,
+                text: &self.text[from..self.last_end()],
+            })
+        } else {
+            Operand::NameOffset(name, offset)
+        })
     }
 
     /// A name with the dotted words that touch it: `%tid.x`, `%v.y`.

@@ -276,6 +276,7 @@ impl<'a> Parser<'a> {
             });
         }
         let opcode = self.ident("an instruction")?;
+        self.memory = matches!(opcode, "ld" | "ldu" | "st");
         // Both lists are gathered aside and copied at their exact size: most of a large module's memory is here.
         self.words.clear();
         while self.peek() == Some(Kind::DotWord)
