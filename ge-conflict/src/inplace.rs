@@ -178,6 +178,16 @@ fn fits(
     if !same_size || read_only.contains(&symbols.of(i)) || tied || symbols.same(i, o) {
         return Ok(false);
     }
+    // The memory may have users besides the producer's own consumers, behind operators that pass it on.
+    let used_later = symbols.members(symbols.of(i)).iter().map(|a| space.at(*a)).any(|at| {
+        at.input
+            && at.graph == c.graph
+            && (at.node != c.node || at.index != c.input)
+            && module.node(at.place()).id >= n.id
+    });
+    if used_later {
+        return Ok(false);
+    }
     let mut joined = symbols.members(symbols.of(i)).to_vec();
     joined.extend(symbols.members(symbols.of(o)));
     let mut detector = Detector::new(module, space, symbols, sets, mode);

@@ -17,7 +17,7 @@ use crate::ir::{GraphId, Module, Template};
 use crate::report::{ConflictKind, Reason};
 use attrs::Mode;
 use detect::{Detector, Finding};
-use symbols::{Space, Symbols};
+use symbols::{AnchorId, Space, Symbols};
 
 /// The pass's name in results.
 pub const PASS: &str = "layout";
@@ -89,32 +89,62 @@ fn solve(ctx: &mut Ctx<'_>, g: GraphId) -> Result<(), PassError> {
         .map(|f| (space.key(ctx.module, f.anchor), f))
         .collect();
     ordered.sort_by(|a, b| (&a.0, a.1.anchor).cmp(&(&b.0, b.1.anchor)));
-    for (_, f) in ordered {
+    // Only what had its copy when the pair was found: copies of this round are what the findings ask for.
+    let had: Vec<bool> = ordered.iter().map(|(_, f)| has_copy(ctx.module, &space, f.anchor)).collect();
+    for ((_, mut f), had_copy) in ordered.into_iter().zip(had) {
+        if had_copy {
+            // The pair was found although its anchor has its copy: that one does not part them (an operator passes the
+            // memory on behind it), so another place must.
+            match other_place(ctx.module, &space, &f) {
+                Some(anchor) => f.anchor = anchor,
+                None => continue,
+            }
+        }
         let at = space.at(f.anchor);
         let name = ctx.name(at.graph, at.node);
-        if at.input {
-            if !control::spares_input(ctx.module, at.graph, at.in_ref()) {
-                let reason = explain(ctx.module, &space, &f);
-                let name = format!("{name}_input_{}_Identity", at.index);
-                let template = Template {
-                    name: &name,
-                    ty: "Identity",
-                    attrs: KEEP,
-                };
-                ctx.insert_before(at.graph, &[at.in_ref()], &template, &reason);
-            }
-        } else if !control::spares_output(ctx.module, at.graph, at.out_ref()) {
+        let side = if at.input { "input" } else { "output" };
+        let name = format!("{name}_{side}_{}_Identity", at.index);
+        let template = Template { name: &name, ty: "Identity", attrs: KEEP };
+        if at.input && !control::spares_input(ctx.module, at.graph, at.in_ref()) {
             let reason = explain(ctx.module, &space, &f);
-            let name = format!("{name}_output_{}_Identity", at.index);
-            let template = Template {
-                name: &name,
-                ty: "Identity",
-                attrs: KEEP,
-            };
+            ctx.insert_before(at.graph, &[at.in_ref()], &template, &reason);
+        } else if !at.input && !control::spares_output(ctx.module, at.graph, at.out_ref()) {
+            let reason = explain(ctx.module, &space, &f);
             ctx.insert_after(at.graph, &[at.out_ref()], &template, &reason);
         }
     }
     Ok(())
+}
+
+/// Whether the copy that an anchor would get is there already.
+fn has_copy(module: &Module, space: &Space, a: AnchorId) -> bool {
+    let at = space.at(a);
+    let graph = module.graph(at.graph);
+    if at.input {
+        return graph.producer(at.in_ref()).is_some_and(|p| {
+            graph.node(p.node).kind.is_copy() && graph.consumers(p).len() == 1
+        });
+    }
+    matches!(graph.consumers(at.out_ref()), [only] if graph.node(only.node).kind.is_copy())
+}
+
+/// Where else a pair can be parted: before the input that one of its outputs is, or before one that is itself an input.
+/// Pairs with the copy itself need nothing.
+fn other_place(module: &Module, space: &Space, f: &Finding) -> Option<AnchorId> {
+    let pair = [f.between.0, f.between.1];
+    if pair.iter().any(|a| module.node(space.at(*a).place()).kind.is_copy()) {
+        return None;
+    }
+    let own_input = |a: AnchorId| {
+        let at = space.at(a);
+        if at.input {
+            return Some(a);
+        }
+        let input = symbols::alias_input(module.node(at.place()), at.index as usize)?;
+        space.input(at.graph, crate::ir::InRef { node: at.node, index: input as u32 })
+    };
+    let first = own_input(f.anchor);
+    first.into_iter().chain(pair.into_iter().filter_map(own_input)).find(|a| !has_copy(module, space, *a))
 }
 
 fn explain(module: &Module, space: &Space, f: &Finding) -> Reason {

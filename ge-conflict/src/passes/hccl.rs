@@ -6,7 +6,9 @@
 use crate::ctx::{Ctx, PassError};
 use crate::ir::{Attr, Graph, GraphId, InRef, Kind, Node, NodeId, OutRef, Output, Input, Template, names};
 use crate::report::{ConflictKind, Reason};
+use crate::layout::symbols::alias_input;
 use rustc_hash::FxHashSet;
+use std::collections::VecDeque;
 
 /// The pass's name in results.
 pub const PASS: &str = "hccl";
@@ -48,8 +50,6 @@ fn collective(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId, fresh: &mut FxHashSet<N
             let why = format!("{name} writes its input {index} for its own use, but {origin} is a {} that must keep its \
                                value: {name} gets a copy", source.ty);
             ("a collective writes a constant or variable", origin.clone(), why)
-        } else if graph.consumers(from).len() < 2 {
-            continue;
         } else if let Some(late) = late_reader(graph, from, at, fresh) {
             let reader = graph.node(late.node).name.clone();
             let why = format!(
@@ -57,6 +57,8 @@ fn collective(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId, fresh: &mut FxHashSet<N
                  (it comes after {name} in the topological order): {name} gets a copy"
             );
             ("a sibling reads after the collective has written", ctx.module.in_name(g, late), why)
+        } else if graph.consumers(from).len() < 2 {
+            continue;
         } else {
             let why = format!("every other reader of {origin} runs before {name}");
             ctx.mark(g, id, names::SKIP_RW, Attr::Bool(true), &why);
@@ -75,12 +77,44 @@ fn collective(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId, fresh: &mut FxHashSet<N
 }
 
 /// A reader that runs after the collective and needs the value that the collective overwrites.
-fn late_reader(graph: &Graph, from: OutRef, at: InRef, fresh: &FxHashSet<NodeId>) -> Option<InRef> {
+///
+/// The memory is more than the one output: operators that work in place or only change the view pass it on, so their
+/// consumers count too, upwards and downwards (the observed implementation only looks at the output itself). The direct
+/// siblings come first.
+fn late_reader(
+    graph: &Graph,
+    from: OutRef,
+    at: InRef,
+    fresh: &FxHashSet<NodeId>,
+) -> Option<InRef> {
     let own = graph.node(at.node).id;
-    graph.consumers(from).iter().copied().find(|s| {
-        let n = graph.node(s.node);
-        *s != at && !fresh.contains(&s.node) && !reads_shape_only(graph, s.node) && n.id > own
-    })
+    let passed_on = |id: NodeId, out: usize| {
+        let n = graph.node(id);
+        n.ref_input_of(out).or_else(|| alias_input(n, out))
+    };
+    let mut todo = VecDeque::from([from]);
+    let mut seen: FxHashSet<OutRef> = [from].into_iter().collect();
+    while let Some(out) = todo.pop_front() {
+        for s in graph.consumers(out) {
+            let n = graph.node(s.node);
+            if s.node == at.node || fresh.contains(&s.node) {
+                continue;
+            }
+            if n.id > own && !reads_shape_only(graph, s.node) {
+                return Some(*s);
+            }
+            for o in 0..n.outputs.len() {
+                let next = OutRef { node: s.node, index: o as u32 };
+                if passed_on(s.node, o) == Some(s.index as usize) && seen.insert(next) {
+                    todo.push_back(next);
+                }
+            }
+        }
+        let up = passed_on(out.node, out.index as usize)
+            .and_then(|i| graph.producer(InRef { node: out.node, index: i as u32 }));
+        todo.extend(up.filter(|u| seen.insert(*u)));
+    }
+    None
 }
 
 fn reads_shape_only(graph: &Graph, id: NodeId) -> bool {

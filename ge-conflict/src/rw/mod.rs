@@ -327,7 +327,12 @@ fn spared_edge(
     class: OutClass,
 ) -> Option<InRef> {
     let alone = match class {
-        OutClass::ReadOnly => true,
+        // A view's memory has users besides the view's own; a called graph's result may be used inside it.
+        OutClass::ReadOnly => {
+            let node = module.graph(g).node(out.node);
+            let view = crate::layout::symbols::alias_input(node, out.index as usize).is_some();
+            node.kind != Kind::PartitionedCall && (!view || unshared_chain(module, g, out))
+        }
         OutClass::Writeable => unshared_chain(module, g, out),
         _ => false,
     };
