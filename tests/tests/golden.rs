@@ -4,12 +4,12 @@
 use gsan_tests::{Gsan, repository, scenario};
 use std::fs;
 
-/// What may differ between two good versions is blanked: addresses, how often, how much was done. (A change of the
+/// What may differ between two good versions is blanked: addresses, offsets, how often, how much was done. (A change of the
 /// detector changes the schedule that a seed stands for.)
 fn steady(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
-        let mut line = blank_addresses(line);
+        let mut line = blank_offsets(&blank_addresses(line));
         if [
             "checked",
             "schedule",
@@ -35,6 +35,17 @@ fn blank_addresses(line: &str) -> String {
     for part in parts {
         out.push_str("0x…");
         out.push_str(part.trim_start_matches(|c: char| c.is_ascii_hexdigit()));
+    }
+    out
+}
+
+/// `` `data`+16 `` → `` `data`+N ``
+fn blank_offsets(line: &str) -> String {
+    let mut parts = line.split("`+");
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        out.push_str("`+N");
+        out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
     }
     out
 }
