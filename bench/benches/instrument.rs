@@ -15,7 +15,8 @@ fn instrument(c: &mut Criterion) {
     group.bench_function("parse 10 MB", |b| {
         b.iter(|| gsan_ptx::parse(black_box(&text)).unwrap().items.len())
     });
-    let options = gsan_ptx::Options::new(gsan_host::RUNTIME, "large.ptx");
+    let options =
+        gsan_ptx::Options::new(gsan_host::CellFormat::Wide.built_in_runtime(), "large.ptx");
     group.bench_function("instrument 10 MB", |b| {
         b.iter(|| {
             gsan_ptx::instrument(black_box(&text), &options)

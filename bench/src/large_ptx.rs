@@ -63,7 +63,8 @@ mod tests {
     fn it_is_large_and_can_be_instrumented() {
         let text = generate(200_000);
         assert!(text.len() >= 200_000);
-        let options = gsan_ptx::Options::new(gsan_host::RUNTIME, "large.ptx");
+        let options =
+            gsan_ptx::Options::new(gsan_host::CellFormat::Wide.built_in_runtime(), "large.ptx");
         let done = gsan_ptx::instrument(&text, &options).unwrap();
         assert!(done.sites.len() > 500, "{}", done.sites.len());
         assert!(

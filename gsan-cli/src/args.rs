@@ -40,6 +40,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Show what this machine has: driver, GPUs, tool-chains, versions.
     Doctor(DoctorArgs),
+    /// Check an operator graph for memory conflicts.
+    Graph(crate::graph::GraphArgs),
 }
 
 /// `gsan demo`
@@ -127,6 +129,9 @@ pub struct RunArgs {
     /// scenario's `[expect]` says.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub schedules: Option<u32>,
+    /// What the shadow keeps per word. Default: wide, or what the scenario says.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub cell: Option<CellArg>,
     /// How the report is written.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub format: Format,
@@ -143,6 +148,24 @@ pub struct RunArgs {
     /// The simulator's step budget: PTX instructions over all threads of one schedule.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub budget: Option<u64>,
+}
+
+/// A shadow cell's format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CellArg {
+    /// Four accesses with bytes, thread and line: 64 bytes per word
+    Wide,
+    /// The classic GSan's sampled readers and last writer: 24 bytes per word
+    Reference,
+}
+
+impl From<CellArg> for gsan_host::CellFormat {
+    fn from(arg: CellArg) -> Self {
+        match arg {
+            CellArg::Wide => gsan_host::CellFormat::Wide,
+            CellArg::Reference => gsan_host::CellFormat::Reference,
+        }
+    }
 }
 
 /// `gsan instrument`

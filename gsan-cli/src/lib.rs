@@ -6,6 +6,7 @@ pub mod demo;
 pub mod device;
 pub mod element;
 pub mod failure;
+pub mod graph;
 pub mod interrupt;
 pub mod names;
 pub mod output;
@@ -37,6 +38,7 @@ pub fn main() -> u8 {
         Command::Instrument(args) => commands::instrument::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
+        Command::Graph(args) => Ok(graph::run(args)),
     };
     done.unwrap_or_else(|failure| {
         output::error(&failure.message);

@@ -4,7 +4,8 @@ use crate::failure::{Failure, Result};
 use gsan_ptx::{InstrumentError, Instrumented, Options};
 use std::path::Path;
 
-pub use gsan_host::RUNTIME;
+/// The runtime that `gsan instrument` appends.
+pub const RUNTIME: &str = gsan_host::CellFormat::Wide.built_in_runtime();
 
 /// A file's text, parsed once so that a mistake is told with its place.
 pub fn read(path: &Path) -> Result<String> {

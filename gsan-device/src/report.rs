@@ -140,7 +140,7 @@ fn write<M: Machine>(
                 m.load32(field!(tenant, Tenant, module_id)),
             );
             if let Some(linear) = prior.linear {
-                known |= RaceSide::THREAD | RaceSide::LINEAR_THREAD;
+                known |= RaceSide::LINEAR_THREAD;
                 store3(m, field!(side, RaceSide, thread), [linear, 0, 0]);
             }
         }

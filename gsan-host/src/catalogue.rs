@@ -1,6 +1,7 @@
 //! What gives findings their names: modules with their sites, launches, buffers. Shared with the watchdog.
 
 use crate::report::{LaunchInfo, Site, UnsupportedInstruction};
+use std::collections::HashMap;
 
 /// An operation of the host that is checked like a launch. It has an id as launches have, and no entry among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub(crate) struct ModuleNames {
     pub(crate) sites: Vec<Site>,
     pub(crate) unsupported: Vec<UnsupportedInstruction>,
     pub(crate) instrumented_sites: u64,
+    /// Of a hand-linked module: each kernel's source file.
+    pub(crate) linked_files: HashMap<String, String>,
 }
 
 /// A named piece of memory: a buffer, or a module's variable.

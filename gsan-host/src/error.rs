@@ -90,12 +90,15 @@ pub enum Error {
     },
     /// The buffer does not fit on the device.
     #[error(
-        "a buffer of {bytes} bytes does not fit: with its shadow (6 times its size) it needs {needed} bytes and the device has \
-         {free} bytes free; make it smaller than {} bytes, free others, or run with --no-instrument", .free / 7
+        "a buffer of {bytes} bytes does not fit: with its shadow ({factor} times its size) it needs {needed} bytes and the device has \
+         {free} bytes free; make it smaller than {} bytes{}", .free / (1 + .factor),
+         if .bytes <= .free { ", free others, or run with --no-instrument" } else { "" }
     )]
     BufferTooLarge {
         /// Bytes asked for.
         bytes: u64,
+        /// Bytes of shadow per byte.
+        factor: u64,
         /// With shadow.
         needed: u64,
         /// Free on the device.
@@ -160,6 +163,15 @@ pub enum Error {
         /// Ours.
         expected: u32,
     },
+    /// A module that links the detector in keeps other cells than the session.
+    #[error(
+        "this module links gsan's detector in, built for other shadow cells than `{wanted}`: run without another cell format, or \
+         build the module with the matching feature of gsan-device"
+    )]
+    OtherCellFormat {
+        /// The session's.
+        wanted: &'static str,
+    },
     /// An earlier error ended the context.
     #[error("an earlier error ended the run; only `finish` is left")]
     Ended,
@@ -178,6 +190,8 @@ impl Error {
     /// Whether the request was wrong, or the run failed.
     pub fn kind(&self) -> ErrorKind {
         match self {
+            // There is no device, or the driver cannot be started: nothing ran.
+            Error::Driver { call: "cuInit", .. } => ErrorKind::Input,
             Error::Driver { .. } | Error::Ended | Error::LayoutVersion { .. } => ErrorKind::Run,
             _ => ErrorKind::Input,
         }

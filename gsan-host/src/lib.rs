@@ -20,6 +20,7 @@ use cuda_lazy as _;
 mod agree;
 mod buddy;
 mod catalogue;
+mod cell_format;
 mod clocks;
 mod driver;
 pub mod error;
@@ -35,9 +36,10 @@ mod runtime_state;
 pub mod session;
 mod watchdog;
 
+pub use cell_format::CellFormat;
 pub use error::{Error, ErrorKind, Result};
 pub use request::{
     Arg, Buffer, EventId, KernelInfo, LaunchId, LaunchSpec, MemoryKind, ModuleId, ParamInfo,
     ReadId, StreamFlags, StreamId, Wait,
 };
-pub use session::{Builder, RUNTIME, Session, ThreadClock, list_devices, runtime};
+pub use session::{Builder, CellState, Session, ThreadClock, list_devices};

@@ -3,9 +3,10 @@
 use crate::error::{Error, Result};
 use crate::report::{Site, UnsupportedInstruction};
 use crate::request::{KernelInfo, ParamInfo};
-use gsan_ptx::ast::Space;
+use gsan_ptx::ast::{Item, Space, Statement};
 use gsan_ptx::hook::names::{MODULE, PREFIX};
 use gsan_ptx::instrument::{EntryInfo, GlobalVar, InstrumentError, Options};
+use std::collections::HashMap;
 
 /// A kernel, as launches need it.
 #[derive(Debug, Clone)]
@@ -27,6 +28,8 @@ pub(crate) struct Prepared {
     pub(crate) kernels: Vec<Kernel>,
     /// Names of the user's variables in global memory.
     pub(crate) variables: Vec<String>,
+    /// Of a hand-linked module: each kernel's source file.
+    pub(crate) linked_files: HashMap<String, String>,
 }
 
 /// Instruments a module and appends the runtime.
@@ -34,6 +37,11 @@ pub(crate) fn instrumented(name: &str, ptx: &str, runtime: &str) -> Result<Prepa
     let result =
         gsan_ptx::instrument(ptx, &Options::new(runtime, name)).map_err(|e| refused(name, &e))?;
     let linked = result.already_linked;
+    let linked_files = if linked {
+        source_files(ptx)
+    } else {
+        HashMap::new()
+    };
     Ok(Prepared {
         sites: result.sites.iter().map(|s| site(s, name)).collect(),
         unsupported: result
@@ -56,6 +64,7 @@ pub(crate) fn instrumented(name: &str, ptx: &str, runtime: &str) -> Result<Prepa
             },
         ),
         variables: variables(&result.globals),
+        linked_files,
         text: result.text,
     })
 }
@@ -79,6 +88,39 @@ pub(crate) fn plain(name: &str, ptx: &str) -> Result<Prepared> {
         instrumented_sites: 0,
         kernels: kernels(described.0, Hidden::None),
         variables: variables(&described.1),
+        linked_files: HashMap::new(),
+    })
+}
+
+/// The file of each kernel's first `.loc`: where the kernel itself stands, whatever is inlined into it later.
+fn source_files(ptx: &str) -> HashMap<String, String> {
+    let Ok(module) = gsan_ptx::parse(ptx) else {
+        return HashMap::new();
+    };
+    let file = |index: u32| {
+        let entry = module.files.iter().find(|f| f.index == index)?;
+        Some(match entry.directory {
+            Some(directory) => format!("{directory}/{}", entry.name),
+            None => entry.name.to_string(),
+        })
+    };
+    let kernels = module.items.iter().filter_map(|item| match item {
+        Item::Function(f) if f.entry => Some(f),
+        _ => None,
+    });
+    kernels
+        .filter_map(|f| {
+            let first = first_loc(&f.body.as_ref()?.statements)?;
+            Some((f.name.to_string(), file(first)?))
+        })
+        .collect()
+}
+
+fn first_loc(statements: &[Statement<'_>]) -> Option<u32> {
+    statements.iter().find_map(|s| match s {
+        Statement::Loc(loc) => Some(loc.file),
+        Statement::Block { statements, .. } => first_loc(statements),
+        _ => None,
     })
 }
 
@@ -171,7 +213,7 @@ fn site(site: &gsan_ptx::Site, module: &str) -> Site {
 mod tests {
     use super::*;
 
-    const RUNTIME: &str = include_str!("../../gsan-device/ptx/runtime.ptx");
+    const RUNTIME: &str = crate::CellFormat::Wide.built_in_runtime();
     const MODULE_TEXT: &str = "
 .version 7.0
 .target sm_80
@@ -257,8 +299,31 @@ mod tests {
             (["p", "n"].as_slice(), true)
         );
         assert_eq!(prepared.variables, ["counter", "table"]);
+        assert!(prepared.linked_files.is_empty());
         let error = plain("m.ptx", &linked).unwrap_err().to_string();
         assert!(error.contains("sanitize"), "{error}");
+    }
+
+    #[test]
+    fn a_linked_kernels_file_is_that_of_its_first_loc() {
+        let linked = MODULE_TEXT
+            .replace(
+                ".visible .entry",
+                ".visible .global .align 8 .b8 __gsan_module[16];\n.visible .entry",
+            )
+            .replace(
+                "    ld.param",
+                "    .loc 2 49 0\n    .loc 1 7 9\n    ld.param",
+            );
+        let files = ".file 1 \"core.rs\"\n.file 2 \"src\" \"lib.rs\"\n";
+        let prepared = instrumented("m.ptx", &format!("{linked}{files}"), RUNTIME).unwrap();
+        assert_eq!(
+            prepared.linked_files.get("k").map(String::as_str),
+            Some("src/lib.rs")
+        );
+        // A `.loc` without its `.file`.
+        let prepared = instrumented("m.ptx", &linked, RUNTIME).unwrap();
+        assert!(prepared.linked_files.is_empty());
     }
 
     #[test]

@@ -147,10 +147,12 @@ fn site(side: &RaceSide, kernel: Option<&str>, names: &Catalogue) -> Option<Site
     if !knows(side, RaceSide::LINKED_SITE) {
         return names.site(side.module_id, side.site).cloned();
     }
-    // A hand-linked module tells line and column; its file is known by the module's name only.
+    // A hand-linked module tells line and column. The file is that of the kernel, which is right where the accesses are
+    // written in the same file; the PTX itself would be wrong for certain.
     let module = names.modules.get(side.module_id as usize)?;
+    let file = kernel.and_then(|k| module.linked_files.get(k));
     Some(Site {
-        file: module.name.clone(),
+        file: file.map_or_else(|| format!("<source of {}>", module.name), String::clone),
         line: side.site >> 10,
         column: Some(side.site & 0x3ff).filter(|&c| c != 0),
         ptx_line: 0,
@@ -356,15 +358,17 @@ mod tests {
 
     #[test]
     fn hand_linked_sites_are_lines_and_columns() {
-        let names = names();
+        let mut names = names();
         let mut linked = record();
         linked.current.known |= RaceSide::LINKED_SITE;
         linked.current.site = 123 << 10 | 17;
-        let site = findings(&[(0, linked)], None, &names)
-            .remove(0)
-            .current
-            .site
-            .unwrap();
+        let found = |names: &Catalogue| findings(&[(0, linked)], None, names).remove(0);
+        let site = found(&names).current.site.unwrap();
+        assert_eq!(site.file, "<source of a.ptx>");
+        let files = [("k".to_string(), "src/lib.rs".to_string())];
+        names.modules[0].linked_files = files.into();
+        let site = found(&names).current.site.unwrap();
+        assert_eq!(site.file, "src/lib.rs");
         assert_eq!(
             (site.line, site.column, site.function.as_str()),
             (123, Some(17), "k")

@@ -2,28 +2,26 @@
 //!
 //! ```text
 //! real_base                      shadow_base = real_base + real_size
-//! | user memory, real_size bytes | cells, 6 * real_size bytes                |
+//! | user memory, real_size bytes | cells, 16 (`wide`) or 6 (`reference`) times as much |
 //! ```
 //!
 //! The cell of an address is found by arithmetic alone:
-//! `shadow_base + (address - real_base) / WORD * size_of::<ShadowCell>()`. Physical memory for both is created, mapped
+//! `shadow_base + (address - real_base) / WORD * cell_bytes`. Physical memory for both is created, mapped
 //! and made accessible together, and cells are zero whenever a buffer is handed out.
 //!
-//! A mapping is at least one granule of the driver (2 MiB) and seven times that with shadow, so small buffers share
+//! A mapping is at least one granule of the driver (2 MiB) and seventeen times that with shadow, so small buffers share
 //! granules ("chunks").
 
 use crate::buddy::Buddy;
+use crate::cell_format::CellFormat;
 use crate::driver::{Device, OUT_OF_MEMORY, Physical, VirtualRange, code_of};
 use crate::error::{Error, Result};
-use gsan_device::layout::{ShadowCell, WORD};
+use gsan_device::layout::WORD;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Bytes of shadow per byte of user memory.
-pub(crate) const SHADOW_FACTOR: u64 = size_of::<ShadowCell>() as u64 / WORD;
-
 /// The user part that is asked for first: with its shadow it is what fits below 64 TiB.
-const LARGEST_REAL: u64 = 8 << 40;
+const LARGEST_REAL: u64 = 2 << 40;
 /// Less than this is not worth having.
 const SMALLEST_REAL: u64 = 1 << 28;
 /// Where small buffers start: as `cuMemAlloc` aligns.
@@ -35,6 +33,7 @@ pub(crate) struct Layout {
     pub(crate) real_base: u64,
     pub(crate) real_size: u64,
     pub(crate) shadow_base: u64,
+    pub(crate) format: CellFormat,
 }
 
 impl Layout {
@@ -43,15 +42,15 @@ impl Layout {
         let offset = address
             .checked_sub(self.real_base)
             .filter(|&o| o < self.real_size)?;
-        Some(self.shadow_base + offset / WORD * size_of::<ShadowCell>() as u64)
+        Some(self.shadow_base + offset / WORD * self.format.cell_bytes())
     }
 
     /// The word whose cell lies at `address`; `None` outside the shadow part.
     pub(crate) fn word_of_cell(&self, address: u64) -> Option<u64> {
         let offset = address
             .checked_sub(self.shadow_base)
-            .filter(|&o| o < self.real_size * SHADOW_FACTOR)?;
-        Some(self.real_base + offset / size_of::<ShadowCell>() as u64 * WORD)
+            .filter(|&o| o < self.real_size * self.format.factor())?;
+        Some(self.real_base + offset / self.format.cell_bytes() * WORD)
     }
 }
 
@@ -91,7 +90,7 @@ struct Chunk {
 
 impl Reservation {
     /// Reserves as much as can be had, for use by all of `devices`.
-    pub(crate) fn new(devices: &[Rc<Device>]) -> Result<Reservation> {
+    pub(crate) fn new(devices: &[Rc<Device>], format: CellFormat) -> Result<Reservation> {
         let Some(first) = devices.first() else {
             return Err(Error::Configuration("a session needs a device".into()));
         };
@@ -101,7 +100,7 @@ impl Reservation {
         }
         let mut real_size = LARGEST_REAL;
         let range = loop {
-            match VirtualRange::new(first, real_size * (1 + SHADOW_FACTOR), granule) {
+            match VirtualRange::new(first, real_size * (1 + format.factor()), granule) {
                 Ok(range) => break range,
                 Err(e) if real_size <= SMALLEST_REAL => return Err(e),
                 Err(_) => real_size /= 2,
@@ -111,6 +110,7 @@ impl Reservation {
             real_base: range.address,
             real_size,
             shadow_base: range.address + real_size,
+            format,
         };
         Ok(Reservation {
             layout,
@@ -172,8 +172,8 @@ impl Reservation {
     fn to_clear(&self, address: u64, bytes: u64) -> ToClear {
         let offset = address - self.layout.real_base;
         ToClear {
-            address: self.layout.shadow_base + offset * SHADOW_FACTOR,
-            bytes: bytes * SHADOW_FACTOR,
+            address: self.layout.shadow_base + offset * self.layout.format.factor(),
+            bytes: bytes * self.layout.format.factor(),
         }
     }
 
@@ -192,11 +192,12 @@ impl Reservation {
                 count: self.users.len() as u32,
             });
         };
-        let needed = mapped.saturating_mul(1 + SHADOW_FACTOR);
+        let needed = mapped.saturating_mul(1 + self.layout.format.factor());
         let (free, _) = owner.memory()?;
         if needed > free {
             return Err(Error::BufferTooLarge {
                 bytes,
+                factor: self.layout.format.factor(),
                 needed,
                 free,
             });
@@ -214,6 +215,7 @@ impl Reservation {
                 if code_of(&e) == Some(OUT_OF_MEMORY) {
                     return Err(Error::BufferTooLarge {
                         bytes,
+                        factor: self.layout.format.factor(),
                         needed,
                         free,
                     });
@@ -268,10 +270,17 @@ mod tests {
 
     #[test]
     fn adjacent_words_have_adjacent_cells_in_the_whole_range() {
+        for format in [CellFormat::Wide, CellFormat::Reference] {
+            adjacent_cells(format);
+        }
+    }
+
+    fn adjacent_cells(format: CellFormat) {
         let layout = Layout {
             real_base: 7 << 30,
             real_size: 1 << 30,
             shadow_base: 8 << 30,
+            format,
         };
         let last = layout.real_base + layout.real_size - WORD;
         for address in [layout.real_base, layout.real_base + 4096, last - WORD] {
@@ -279,16 +288,13 @@ mod tests {
                 layout.cell(address).unwrap(),
                 layout.cell(address + WORD).unwrap(),
             );
-            assert_eq!(b - a, size_of::<ShadowCell>() as u64);
+            assert_eq!(b - a, format.cell_bytes());
             assert_eq!(layout.cell(address + 3), Some(a));
             assert_eq!(layout.word_of_cell(a + 23), Some(address));
         }
         assert_eq!(layout.cell(layout.real_base), Some(layout.shadow_base));
-        let end = layout.shadow_base + layout.real_size * SHADOW_FACTOR;
-        assert_eq!(
-            layout.cell(last),
-            Some(end - size_of::<ShadowCell>() as u64)
-        );
+        let end = layout.shadow_base + layout.real_size * format.factor();
+        assert_eq!(layout.cell(last), Some(end - format.cell_bytes()));
         assert_eq!(layout.cell(layout.real_base - 1), None);
         assert_eq!(layout.cell(layout.real_base + layout.real_size), None);
         assert_eq!(layout.word_of_cell(end), None);

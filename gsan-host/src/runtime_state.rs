@@ -10,7 +10,7 @@ use bytemuck::{Pod, Zeroable};
 use cust::sys::CUdevice_attribute as Attribute;
 use gsan_device::layout::{
     BlockEntry, Counters, GlobalState, LAYOUT_VERSION, RaceKey, RaceRecord, Range, ScalarClock,
-    ShadowCell, SmSlots, ThreadState,
+    SmSlots, ThreadState,
 };
 use std::rc::Rc;
 
@@ -266,8 +266,10 @@ impl DeviceState {
             .next_power_of_two();
         let global = DeviceMemory::zeroed(device, size_of::<GlobalState>() as u64)?;
         let sm_slots = DeviceMemory::zeroed(device, bytes_of(shape.num_sms, size_of::<SmSlots>()))?;
-        let sync_cells =
-            DeviceMemory::zeroed(device, bytes_of(SYNC_CELLS, size_of::<ShadowCell>()))?;
+        let sync_cells = DeviceMemory::zeroed(
+            device,
+            u64::from(SYNC_CELLS) * common.layout.format.cell_bytes(),
+        )?;
         let block_table = DeviceMemory::zeroed(device, bytes_of(blocks, size_of::<BlockEntry>()))?;
         let race_keys =
             DeviceMemory::zeroed(device, bytes_of(RACE_CAPACITY, size_of::<RaceKey>()))?;

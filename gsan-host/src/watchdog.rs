@@ -68,7 +68,12 @@ impl Watchdog {
 
     /// Says that the host begins to wait, until the guard is dropped. Waits may be nested: an inner one has its own limit.
     pub(crate) fn arm(&self) -> Armed {
-        let deadline = Instant::now().checked_add(self.limit);
+        self.arm_for(self.limit)
+    }
+
+    /// The same for something that takes its time and is no kernel: the limit is at least `time`.
+    pub(crate) fn arm_for(&self, time: Duration) -> Armed {
+        let deadline = Instant::now().checked_add(self.limit.max(time));
         let outer = std::mem::replace(&mut self.shared.lock().deadline, deadline);
         self.shared.changed.notify_one();
         Armed {
@@ -176,6 +181,18 @@ mod tests {
         let _outer = dog.arm();
         drop(dog.arm());
         receive.recv_timeout(Duration::from_secs(20)).unwrap();
+    }
+
+    #[test]
+    fn what_takes_its_time_gets_it() {
+        let (send, receive) = mpsc::channel::<()>();
+        let dog = Watchdog::start(Duration::from_millis(1), None, move || {
+            send.send(()).unwrap()
+        })
+        .unwrap();
+        let armed = dog.arm_for(Duration::from_secs(3600));
+        assert!(receive.recv_timeout(Duration::from_millis(50)).is_err());
+        drop(armed);
     }
 
     #[test]

@@ -34,7 +34,7 @@ use std::sync::Arc;
 /// What [`instrument`] needs besides the text.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'o> {
-    /// The runtime's PTX (`gsan-device/ptx/runtime.ptx`).
+    /// The runtime's PTX (`gsan-device/ptx/runtime_wide.ptx`).
     pub runtime: &'o str,
     /// The module's name in messages.
     pub file_name: &'o str,

@@ -117,7 +117,7 @@ fn some_files_assemble_with_the_real_runtime() {
     let Some(ptxas) = ptxas("some_files_assemble_with_the_real_runtime") else {
         return;
     };
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gsan-device/ptx/runtime.ptx");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gsan-device/ptx/runtime_wide.ptx");
     let Ok(runtime) = std::fs::read_to_string(&path) else {
         eprintln!(
             "SKIPPED some_files_assemble_with_the_real_runtime: {} is not there",
@@ -187,7 +187,7 @@ fn separately_compiled_modules_link() {
         eprintln!("SKIPPED separately_compiled_modules_link: no nvlink beside ptxas");
         return;
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gsan-device/ptx/runtime.ptx");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gsan-device/ptx/runtime_wide.ptx");
     let runtime = std::fs::read_to_string(&path).unwrap_or_else(|_| STUB.to_string());
     let head = ".version 8.0\n.target sm_80\n.address_size 64\n";
     let caller = format!(

@@ -6,15 +6,16 @@ use common::Bench;
 
 #[test]
 fn the_runtime_appended_to_a_kernel_has_no_instruction_that_the_machine_lacks() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../gsan-device/ptx/runtime.ptx"
+    for format in ["wide", "reference"] {
+        all_of(format);
+    }
+}
+
+fn all_of(format: &str) {
+    let path = format!(
+        "{}/../gsan-device/ptx/runtime_{format}.ptx",
+        env!("CARGO_MANIFEST_DIR")
     );
-    let path = if std::path::Path::new(path).exists() {
-        path
-    } else {
-        "/work/main/gsan-device/ptx/runtime.ptx"
-    };
     let runtime = std::fs::read_to_string(path).unwrap();
     let body: String = runtime
         .lines()

@@ -117,10 +117,7 @@ pub fn run(extent: Extent) -> Result {
             .join(format!("gsan{}", std::env::consts::EXE_SUFFIX)),
     );
     if let Some(folder) = &rebuilt {
-        tests.env(
-            "GSAN_RUNTIME_PTX",
-            folder.join("gsan-device/ptx/runtime.ptx"),
-        );
+        tests.env("GSAN_RUNTIME_PTX", folder.join("gsan-device/ptx"));
         tests.env("GSAN_TEST_TREE", folder);
     }
     steps.command(

@@ -45,6 +45,7 @@ pub fn run(args: &DemoArgs) -> Result<u8> {
         device: device::choose(args.device.device)?,
         seed: args.seed,
         schedules: args.schedules,
+        cell: None,
         instrument: true,
         time_limit: TIME_LIMIT,
         budget: None,

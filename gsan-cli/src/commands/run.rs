@@ -40,6 +40,7 @@ pub fn run(args: &RunArgs) -> Result<u8> {
         device: chosen,
         seed: args.seed,
         schedules: args.schedules.or(expected).unwrap_or(1),
+        cell: args.cell.map(Into::into),
         instrument: !args.no_instrument,
         time_limit: time_limit(args, &scenario, chosen.simulated),
         budget: args.budget,

@@ -1,6 +1,7 @@
 //! A scenario as the rest of the program sees it: names resolved, numbers in range, places kept for messages.
 
 use crate::element::{ElementType, Init, Number};
+use gsan_host::CellFormat;
 use gsan_host::report::{Outcome, RaceClass, RaceKind};
 use std::path::PathBuf;
 
@@ -42,6 +43,8 @@ pub struct DeviceShape {
     pub slots_per_sm: Option<u32>,
     /// Snapshots per logical thread.
     pub clock_buffer_size: Option<u32>,
+    /// The shadow cells' format.
+    pub cell: Option<CellFormat>,
 }
 
 /// `[[module]]`

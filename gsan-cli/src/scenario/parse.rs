@@ -4,6 +4,7 @@ use super::model::*;
 use super::raw;
 use crate::element::{ElementType, Init, Number};
 use crate::failure::{Failure, Result};
+use gsan_host::CellFormat;
 use std::fmt::Display;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -135,6 +136,18 @@ impl Resolver<'_> {
             blocks_per_sm: positive("blocks_per_sm", &raw.blocks_per_sm, 64)?,
             slots_per_sm: positive("slots_per_sm", &raw.slots_per_sm, 32)?,
             clock_buffer_size: positive("clock_buffer_size", &raw.clock_buffer_size, 1 << 20)?,
+            cell: match &raw.cell {
+                Some(name) => Some(match name.get_ref().as_str() {
+                    "wide" => CellFormat::Wide,
+                    "reference" => CellFormat::Reference,
+                    _ => {
+                        return Err(self
+                            .place
+                            .error(&name.span(), "`cell` is \"wide\" or \"reference\""));
+                    }
+                }),
+                None => None,
+            },
         };
         self.scenario.device = shape;
         self.scenario.timeout = positive("timeout", &raw.timeout, 1 << 20)?;

@@ -1,4 +1,5 @@
 use super::*;
+use gsan_host::CellFormat;
 use gsan_host::report::{Outcome, RaceClass, RaceKind};
 
 /// The page that fixes the format, whole.
@@ -9,6 +10,7 @@ sms = 4
 devices = 2
 blocks_per_sm = 8
 slots_per_sm = 2
+cell = "reference"
 clock_buffer_size = 64
 
 [[module]]
@@ -109,7 +111,8 @@ fn everything_that_the_format_has() {
             devices: Some(2),
             blocks_per_sm: Some(8),
             slots_per_sm: Some(2),
-            clock_buffer_size: Some(64)
+            clock_buffer_size: Some(64),
+            cell: Some(CellFormat::Reference),
         }
     );
     assert_eq!(
@@ -317,6 +320,7 @@ fn toml_mistakes_and_wrong_types() {
     refused("[device]\nsms = -1\n", 2, "");
     refused("[device]\nsms = 0\n", 2, "at least 1");
     refused("[device]\nslots_per_sm = 33\n", 2, "at most 32");
+    refused("[device]\ncell = \"narrow\"\n", 2, "`cell` is");
     refused(
         "[[buffer]]\nname = 'a'\ntype = 'u32'\nlen = 4\nmemory = 'host'\n",
         5,

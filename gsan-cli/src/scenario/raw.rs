@@ -30,6 +30,7 @@ pub(super) struct Device {
     pub slots_per_sm: Option<Spanned<u32>>,
     pub clock_buffer_size: Option<Spanned<u32>>,
     pub timeout: Option<Spanned<u32>>,
+    pub cell: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]

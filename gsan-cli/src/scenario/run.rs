@@ -25,6 +25,8 @@ pub struct Options {
     pub seed: u64,
     /// Schedules, or repetitions.
     pub schedules: u32,
+    /// The shadow cells' format; `None`: as the scenario says.
+    pub cell: Option<gsan_host::CellFormat>,
     /// Whether anything is checked.
     pub instrument: bool,
     /// How long the host waits for the device at most.
@@ -188,6 +190,7 @@ impl<'a> Prepared<'a> {
             .devices(&options.device.devices(shape.devices.unwrap_or(1)))
             .slots_per_sm(shape.slots_per_sm)
             .clock_buffer_size(shape.clock_buffer_size)
+            .cell(options.cell.or(shape.cell).unwrap_or_default())
             .seed(seed as u32)
             .schedule_seed(options.device.simulated.then_some(seed))
             .instrument(options.instrument)
@@ -219,9 +222,17 @@ impl<'a> Prepared<'a> {
             .map(|(buffer, count)| issuer.printed(*buffer, *count))
             .collect();
         // Where it fails, the first error says more.
-        let mut report = issuer
-            .finish()
-            .map_err(|e| Failure::run(one_line(&failed.unwrap_or_else(|| e.to_string()))))?;
+        let finished = issuer.finish();
+        let mut report = finished.map_err(|e| {
+            let first = failed.clone().unwrap_or_else(|| e.to_string());
+            Failure::run(one_line(&first))
+        })?;
+        // The driver may refuse a call and the context lives on.
+        if let Some(failed) = failed
+            && report.outcome == Outcome::Completed
+        {
+            (report.outcome, report.message) = (Outcome::Error, Some(one_line(&failed)));
+        }
         let dead = report.outcome != Outcome::Completed;
         if refused.is_some() {
             (report.outcome, report.message) = (Outcome::Error, refused);

@@ -62,7 +62,7 @@ impl RaceSide {
     pub const SITE: u32 = 8;
     /// `op` is exact.
     pub const OP: u32 = 16;
-    /// `thread[0]` is the thread's linear index in its block, the others are not known.
+    /// Instead of [`RaceSide::THREAD`]: `thread[0]` is the thread's linear index in its block.
     pub const LINEAR_THREAD: u32 = 64;
     /// All that a kernel's own access knows of itself.
     pub const KERNEL_SIDE: u32 = Self::LAUNCH | Self::BLOCK | Self::THREAD | Self::SITE | Self::OP;

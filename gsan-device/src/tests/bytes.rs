@@ -59,7 +59,12 @@ fn both_sides_have_site_thread_and_size() {
         (race.prior.op.size(), race.prior.op.access()),
         (8, Access::Store)
     );
-    let all = crate::layout::RaceSide::KERNEL_SIDE | crate::layout::RaceSide::LINEAR_THREAD;
+    use crate::layout::RaceSide;
+    let all = RaceSide::LAUNCH
+        | RaceSide::BLOCK
+        | RaceSide::LINEAR_THREAD
+        | RaceSide::SITE
+        | RaceSide::OP;
     assert_eq!(race.prior.known, all);
 }
 

@@ -4,6 +4,7 @@ use super::launch::LaunchRing;
 use super::memory::Service;
 use super::{Checked, Session, reporting};
 use crate::catalogue::Catalogue;
+use crate::cell_format::CellFormat;
 use crate::clocks::Clocks;
 use crate::driver::{Device, device_count};
 use crate::error::{Error, Result};
@@ -44,6 +45,7 @@ pub struct Builder {
     seed: u32,
     schedule_seed: Option<u64>,
     instrument: bool,
+    cell: CellFormat,
     watchdog: Option<(Duration, OnExpiry)>,
     interrupt: Option<&'static AtomicBool>,
 }
@@ -57,6 +59,7 @@ impl Builder {
             seed: 0,
             schedule_seed: None,
             instrument: true,
+            cell: CellFormat::default(),
             watchdog: None,
             interrupt: None,
         }
@@ -99,6 +102,12 @@ impl Builder {
         self
     }
 
+    /// The shadow cells' format, default [`CellFormat::Wide`].
+    pub fn cell(mut self, format: CellFormat) -> Builder {
+        self.cell = format;
+        self
+    }
+
     /// Calls `on_expiry` when one wait of the host takes longer than `limit`.
     pub fn watchdog(
         mut self,
@@ -136,7 +145,7 @@ impl Builder {
                 a.enable_peer(b)?;
             }
         }
-        let runtime = super::modules::runtime()?;
+        let runtime = self.cell.runtime()?;
         let checked = if self.instrument {
             Some(self.checked(&devices)?)
         } else {
@@ -179,7 +188,7 @@ impl Builder {
             request.free = request.free.min(device.memory()?.0);
         }
         let shape = Shape::choose(request)?;
-        let reservation = Reservation::new(devices)?;
+        let reservation = Reservation::new(devices, self.cell)?;
         let common = Common {
             layout: reservation.layout(),
             seed: self.seed,

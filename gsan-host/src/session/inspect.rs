@@ -2,12 +2,13 @@
 //! orders nothing as far as the checked program is concerned.
 
 use super::Session;
+use crate::cell_format::CellFormat;
 use crate::driver::copy_to_host;
 use crate::error::{Error, Result};
 use crate::request::StreamId;
 use crate::rows::addresses;
 use crate::runtime_state::read;
-use gsan_device::layout::{Counters, Epoch, GlobalState, ShadowCell, ThreadState};
+use gsan_device::layout::{Counters, Epoch, GlobalState, ShadowCell, ThreadState, WideCell};
 
 /// A logical thread's state with its clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +17,15 @@ pub struct ThreadClock {
     pub state: ThreadState,
     /// What the thread knows of each logical thread, its own epoch included.
     pub clock: Vec<Epoch>,
+}
+
+/// A word's shadow, as the session's format keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellState {
+    /// See [`WideCell`].
+    Wide(WideCell),
+    /// See [`ShadowCell`].
+    Reference(ShadowCell),
 }
 
 impl Session {
@@ -39,15 +49,20 @@ impl Session {
     }
 
     /// The shadow cell of the word that holds `address`; `None` where nothing is checked.
-    pub fn shadow_cell(&mut self, address: u64) -> Result<Option<ShadowCell>> {
+    pub fn shadow_cell(&mut self, address: u64) -> Result<Option<CellState>> {
         self.quiet()?;
         let Some(checked) = &self.checked else {
             return Ok(None);
         };
-        let Some(cell) = checked.reservation.layout().cell(address) else {
+        let layout = checked.reservation.layout();
+        let Some(cell) = layout.cell(address) else {
             return Ok(None);
         };
-        read(self.device(0)?, cell).map(Some)
+        let device = self.device(0)?;
+        Ok(Some(match layout.format {
+            CellFormat::Wide => CellState::Wide(read(device, cell)?),
+            CellFormat::Reference => CellState::Reference(read(device, cell)?),
+        }))
     }
 
     /// The state of logical thread `id`; `None` if there is no such thread.

@@ -130,6 +130,11 @@ impl Session {
                 (memory.address, Box::new(memory))
             }
             MemoryKind::Managed => {
+                // The driver would promise more than there is, and a GPU can hang over it.
+                let (free, _) = device.memory()?;
+                if bytes > free {
+                    return Err(Error::OutOfMemory { bytes, free });
+                }
                 let memory = ManagedMemory::new(&device, bytes)
                     .map_err(|e| out_of_memory(e, &device, bytes))?;
                 (memory.address(), Box::new(memory))

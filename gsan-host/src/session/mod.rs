@@ -13,8 +13,7 @@ mod reporting;
 mod touch;
 
 pub use build::{Builder, OnExpiry, list_devices};
-pub use inspect::ThreadClock;
-pub use modules::{RUNTIME, runtime};
+pub use inspect::{CellState, ThreadClock};
 
 use crate::catalogue::Catalogue;
 use crate::clocks::Clocks;
@@ -33,6 +32,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Devices with their memory, modules and streams, and what was found so far.
 ///
@@ -125,6 +125,15 @@ impl Session {
             return Err(Error::Ended);
         }
         Ok(self.watchdog.as_ref().map(Watchdog::arm))
+    }
+
+    /// The same for what keeps the driver's compiler busy, which a limit made for kernels must not end.
+    fn begin_compiling(&self) -> Result<Option<Armed>> {
+        const COMPILER: Duration = Duration::from_secs(180);
+        if self.failure.is_some() {
+            return Err(Error::Ended);
+        }
+        Ok(self.watchdog.as_ref().map(|w| w.arm_for(COMPILER)))
     }
 
     /// Keeps an error that ends the run for the report.

@@ -2,6 +2,7 @@
 
 use super::Session;
 use crate::catalogue::ModuleNames;
+use crate::cell_format::CellFormat;
 use crate::driver::{Device, DeviceMemory, Function, Module, copy_from_host, copy_to_host};
 use crate::error::{Error, Result};
 use crate::launch_plan::KernelFacts;
@@ -9,31 +10,9 @@ use crate::prepare::{self, Kernel, Prepared};
 use crate::request::{KernelInfo, ModuleId};
 use bytemuck::Zeroable;
 use cust::sys::{CUdevice_attribute, CUfunction_attribute as Attribute};
-use gsan_device::layout::{LAYOUT_VERSION, ModuleState, Range, ShadowCell, WORD};
-use std::borrow::Cow;
+use gsan_device::layout::{LAYOUT_VERSION, ModuleState, Range, WORD};
 use std::collections::HashMap;
 use std::rc::Rc;
-
-/// The runtime's PTX, as it is appended to every module.
-pub const RUNTIME: &str = include_str!("../../../gsan-device/ptx/runtime.ptx");
-
-/// Names a file whose text is used instead of [`RUNTIME`], so that a freshly built runtime can be tested.
-const RUNTIME_VARIABLE: &str = "GSAN_RUNTIME_PTX";
-
-/// The runtime that sessions append: [`RUNTIME`], or what the file that the environment variable `GSAN_RUNTIME_PTX` names
-/// holds.
-pub fn runtime() -> Result<Cow<'static, str>> {
-    let Some(path) = std::env::var_os(RUNTIME_VARIABLE).filter(|p| !p.is_empty()) else {
-        return Ok(Cow::Borrowed(RUNTIME));
-    };
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Cow::Owned(text)),
-        Err(e) => Err(Error::Configuration(format!(
-            "{RUNTIME_VARIABLE} names {}, which cannot be read: {e}; unset it to use the runtime of this program",
-            path.display()
-        ))),
-    }
-}
 
 /// A module, loaded on every device.
 pub(super) struct LoadedModule {
@@ -142,7 +121,7 @@ impl Session {
     /// Instruments a PTX module (unless the session does not) and loads it on every device. `name` (its file name) is what
     /// reports call it.
     pub fn load_module(&mut self, name: &str, ptx: &str) -> Result<ModuleId> {
-        let _armed = self.begin()?;
+        let _armed = self.begin_compiling()?;
         let prepared = if self.checked.is_some() {
             prepare::instrumented(name, ptx, &self.runtime)?
         } else {
@@ -159,6 +138,7 @@ impl Session {
             sites: prepared.sites,
             unsupported: prepared.unsupported,
             instrumented_sites: prepared.instrumented_sites,
+            linked_files: prepared.linked_files,
         });
         for (device, part) in parts.iter().enumerate() {
             for variable in &prepared.variables {
@@ -197,6 +177,7 @@ impl Session {
                 &module,
                 checked.runtime.devices[index as usize].address(),
                 !prepared.kernels.is_empty(),
+                checked.reservation.layout().format,
             )?;
             for variable in &prepared.variables {
                 let Some((start, size)) = module.global(variable)?.filter(|&(_, size)| size > 0)
@@ -204,7 +185,10 @@ impl Session {
                     continue;
                 };
                 let words = (start + size).div_ceil(WORD) - start / WORD;
-                let shadow = DeviceMemory::zeroed(device, words * size_of::<ShadowCell>() as u64)?;
+                let shadow = DeviceMemory::zeroed(
+                    device,
+                    words * checked.reservation.layout().format.cell_bytes(),
+                )?;
                 ranges.push(Range {
                     start,
                     size,
@@ -281,6 +265,7 @@ pub(super) fn tell_module(
     module: &Module,
     global: u64,
     needed: bool,
+    format: CellFormat,
 ) -> Result<()> {
     let Some((address, bytes)) = module.global(gsan_ptx::hook::names::MODULE)? else {
         // A module without kernels may have lost it to the compiler.
@@ -307,13 +292,10 @@ pub(super) fn tell_module(
             expected: LAYOUT_VERSION,
         });
     }
-    if found.cell as usize != size_of::<ShadowCell>() {
-        return Err(Error::Configuration(format!(
-            "the module has gsan's runtime for shadow cells of {} bytes; this program makes cells of {} bytes: build both for \
-             one format",
-            found.cell,
-            size_of::<ShadowCell>()
-        )));
+    if u64::from(found.cell) != format.cell_bytes() {
+        return Err(Error::OtherCellFormat {
+            wanted: format.name(),
+        });
     }
     let reserved_shared = device
         .number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)

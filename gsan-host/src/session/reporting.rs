@@ -247,6 +247,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell_format::CellFormat;
 
     #[test]
     fn a_fault_in_a_hook_names_the_users_address() {
@@ -254,6 +255,7 @@ mod tests {
             real_base: 0x1000_0000,
             real_size: 0x100_0000,
             shadow_base: 0x1100_0000,
+            format: CellFormat::Reference,
         };
         let mut names = Catalogue::default();
         names.add_memory("data", 0x1000_0000, 64);

@@ -90,7 +90,8 @@ impl Session {
                 None => {
                     let module = Module::load(&owner, "gsan's runtime", &runtime, false)?;
                     let global = checked.runtime.devices[device as usize].address();
-                    super::modules::tell_module(&owner, &module, global, true)?;
+                    let format = checked.reservation.layout().format;
+                    super::modules::tell_module(&owner, &module, global, true, format)?;
                     // Streams that know nothing of the default stream come next.
                     owner.synchronize()?;
                     module

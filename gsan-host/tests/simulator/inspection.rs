@@ -2,7 +2,7 @@
 
 use crate::support::{BYTES, Host, WORDS, simulator};
 use gsan_device::layout::{LAYOUT_VERSION, Scope};
-use gsan_host::{Error, Session};
+use gsan_host::{CellState, Error, Session};
 
 #[test]
 fn the_global_state_is_what_was_asked_for() {
@@ -50,33 +50,29 @@ fn a_store_leaves_its_clock_and_a_load_its_own() {
     let _turn = simulator(|_| ());
     let mut h = Host::new();
     let (data, out) = (h.buffer("data"), h.buffer("out"));
-    let empty = h.session.shadow_cell(data.address).unwrap().unwrap();
-    assert!(empty.write.is_empty() && empty.num_reads == 0);
+    assert!(
+        wide(&mut h, data.address)
+            .records
+            .iter()
+            .all(|r| r.is_empty())
+    );
     h.put(data, 1, h.default);
     for word in [0, u64::from(WORDS) - 1] {
-        let cell = h
-            .session
-            .shadow_cell(data.address + 4 * word)
-            .unwrap()
-            .unwrap();
-        assert!(
-            !cell.write.is_empty() && cell.write.scope() == Scope::None && !cell.write.is_release()
-        );
-        assert_eq!((cell.num_reads, cell.lock), (0, 0));
-        let writer = h
-            .session
-            .thread_state(cell.write.thread())
-            .unwrap()
-            .unwrap();
-        assert!(writer.state.epoch >= cell.write.epoch());
+        let cell = wide(&mut h, data.address + 4 * word);
+        let write = cell.records[0];
+        assert!(write.writes() && write.mask() == 15 && write.op().scope() == Scope::None);
+        assert!(cell.sync.is_empty() && cell.num_reads == 0 && cell.state == 0);
+        assert!(cell.records[1..].iter().all(|r| r.is_empty()));
+        let writer = h.session.thread_state(write.thread()).unwrap().unwrap();
+        assert!(writer.state.epoch >= write.epoch());
         // What the kernel did is in its stream's clock.
         let known = h.session.stream_clock(h.default).unwrap();
-        assert!(known[cell.write.thread() as usize] >= cell.write.epoch());
+        assert!(known[write.thread() as usize] >= write.epoch());
     }
     h.get(data, out, h.default);
-    let cell = h.session.shadow_cell(data.address).unwrap().unwrap();
+    let cell = wide(&mut h, data.address);
     assert_eq!(cell.num_reads, 1);
-    assert!(!cell.reads[0].is_empty());
+    assert!(cell.records[0].writes() && !cell.records[1].is_empty() && !cell.records[1].writes());
     assert_eq!(h.session.shadow_cell(16).unwrap(), None);
     let counters = h.session.counters(0).unwrap().unwrap();
     assert_eq!(
@@ -84,4 +80,11 @@ fn a_store_leaves_its_clock_and_a_load_its_own() {
         (3 * u64::from(WORDS), 0)
     );
     assert_eq!(BYTES, 4 * u64::from(WORDS));
+}
+
+fn wide(h: &mut Host, address: u64) -> gsan_device::layout::WideCell {
+    match h.session.shadow_cell(address).unwrap().unwrap() {
+        CellState::Wide(cell) => cell,
+        other => panic!("not the default format: {other:?}"),
+    }
 }
