@@ -5,6 +5,7 @@ mod bundle;
 mod process;
 mod ptx;
 mod ptxas;
+mod ptxas_table;
 mod test;
 mod toolchain;
 
@@ -21,6 +22,7 @@ cargo xtask TASK
   ptx --check            rebuild them beside the checked-in ones and compare
   ptx --only NAME        rebuild one: `runtime` or a folder of tests/kernels/rust
   ptxas                  assemble all PTX, plain and instrumented, with NVIDIA's ptxas
+  ptxas --corpus [FILE]  assemble compilers' PTX instrumented, with registers and spills before and after
   ptxas --fetch          get ptxas from PyPI, for this tree only
   bench [ARGS]           the criterion benches
   gpu-bundle             make gpu-bundle/, to be run on a machine with a GPU
@@ -38,6 +40,8 @@ fn main() -> ExitCode {
         ["ptx", "--check"] => ptx::check().map(|_| ()),
         ["ptxas"] => ptxas::assemble_all(),
         ["ptxas", "--fetch"] => ptxas::fetch(),
+        ["ptxas", "--corpus"] => ptxas_table::run(None),
+        ["ptxas", "--corpus", file] => ptxas_table::run(Some(file.as_ref())),
         ["bench", rest @ ..] => bench::run(rest),
         ["gpu-bundle"] => bundle::make(),
         ["help" | "--help" | "-h"] | [] => {

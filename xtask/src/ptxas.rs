@@ -11,7 +11,7 @@ const PACKAGE: &str = "nvidia-cuda-nvcc==13.0.88";
 const ARCH: &str = "sm_80";
 
 /// ptxas has been seen to run away: 10 minutes, 12 GB.
-const LIMITS: &str = "ulimit -v 8000000; exec timeout 120 \"$@\"";
+pub const LIMITS: &str = "ulimit -v 8000000; exec timeout 120 \"$@\"";
 
 fn fetch_folder() -> PathBuf {
     target_dir().join("ptxas")

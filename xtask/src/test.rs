@@ -3,8 +3,8 @@
 
 use crate::process::{self, Failure, Result, cargo, root, target_dir};
 use crate::ptx::{self, Checked};
-use crate::ptxas;
 use crate::toolchain::DeviceToolchain;
+use crate::{ptxas, ptxas_table};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -158,7 +158,8 @@ pub fn run(extent: Extent) -> Result {
                 "no ptxas (`cargo xtask ptxas --fetch` gets it from PyPI)".into(),
             ));
         }
-        ptxas::assemble_all().map(|()| Outcome::Passed)
+        ptxas::assemble_all()?;
+        ptxas_table::run(None).map(|()| Outcome::Passed)
     });
 
     steps.step("the scenarios on a GPU", || {

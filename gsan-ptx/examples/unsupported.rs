@@ -1,0 +1,123 @@
+//! Writes docs/unsupported.md: what is not checked, or only partly, in the whole corpus.
+//! `cargo run -p gsan-ptx --example unsupported [CORPUS [OUT]]`, from the repository's root.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Forms, and where the corpus has them, by reason.
+type Forms = BTreeMap<String, (u32, String)>;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let corpus = args.next().unwrap_or("../shared/corpus".to_string());
+    let out = args.next().unwrap_or("docs/unsupported.md".to_string());
+    let runtime = include_str!("../tests/data/stub_runtime.ptx");
+    let mut files = Vec::new();
+    collect(Path::new(&corpus), &mut files)?;
+    files.sort();
+    let mut reasons: BTreeMap<(bool, String), Forms> = BTreeMap::new();
+    let (mut sites, mut listed, mut left_out) = (0, 0, [0u64; 7]);
+    for path in &files {
+        let text = std::fs::read_to_string(path)?;
+        let name = path.strip_prefix(&corpus)?.display().to_string();
+        let done = gsan_ptx::instrument(&text, &gsan_ptx::Options::new(runtime, &name))?;
+        sites += done.sites.len();
+        let s = done.stats;
+        for (sum, n) in left_out.iter_mut().zip([
+            s.shared,
+            s.local,
+            s.param,
+            s.constant,
+            s.repeated,
+            s.private_generic,
+            s.instructions,
+        ]) {
+            *sum += n;
+        }
+        for u in &done.unsupported {
+            listed += 1;
+            let opcode = u
+                .text
+                .split_whitespace()
+                .find(|w| !w.starts_with('@'))
+                .unwrap_or("")
+                .trim_end_matches(';');
+            let forms = reasons.entry((u.partly, u.why.clone())).or_default();
+            let form = forms
+                .entry(opcode.to_string())
+                .or_insert((0, format!("{name}:{}", u.ptx_line)));
+            form.0 += 1;
+        }
+    }
+    let [
+        shared,
+        local,
+        param,
+        constant,
+        repeated,
+        private,
+        instructions,
+    ] = left_out;
+    let mut md = format!(
+        "# What is not checked, in the corpus\n\n\
+         Made by `cargo run -p gsan-ptx --example unsupported` from {} files of nvcc, Triton, rustc and clang;\n\
+         `gsan-ptx/tests/unsupported.rs` fails where this page is out of date. A user sees the same lines, for their own module, on stderr\n\
+         and in the report's `unsupported`.\n\n\
+         {sites} accesses have hooks, {listed} instructions are listed below. Of {instructions} instructions these have no hook and need none:\n\
+         {shared} in shared, {local} in local, {param} in parameter, {constant} in constant memory, {private} generic ones that are provably the\n\
+         thread's own stack or the block's shared memory, and {repeated} that repeat a check of the same straight-line code.\n",
+        files.len()
+    );
+    for (partly, title) in [(false, "Not checked"), (true, "Checked, but approximated")] {
+        let _ = writeln!(md, "\n## {title}");
+        for ((_, why), forms) in reasons.iter().filter(|(key, _)| key.0 == partly) {
+            let _ = write!(
+                md,
+                "\n### {why}\n\n| form | how often | first |\n|---|---|---|\n"
+            );
+            for (form, (count, first)) in forms {
+                let _ = writeln!(md, "| `{form}` | {count} | {first} |");
+            }
+        }
+    }
+    md.push_str(BEYOND);
+    std::fs::write(&out, md)?;
+    eprintln!("{out}: {listed} instructions of {} files", files.len());
+    Ok(())
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|e| e == "ptx") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// What the ISA has besides, and the corpus has not.
+const BEYOND: &str = "
+## Beyond the corpus
+
+These forms of PTX ISA 9.0 touch global memory and are listed as not checked wherever they occur:
+
+| form | why |
+|---|---|
+| `cp.async.bulk` and `cp.reduce.async.bulk` with `.global` | carried out by the copy engine later than issued: bulk copies need a clock of issue and one of completion |
+| the same with `.tensor`, im2col, gather4 and scatter4 too | the addresses come from a tensor map |
+| `st.async`, `red.async` with `.global` (`.mmio.release`), `st.bulk` with a generic address | asynchronous stores |
+| `multimem.ld_reduce`, `multimem.st`, `multimem.red`, `multimem.cp.*` | multicast memory has one address for several devices' memory |
+| `tex`, `tld4`, `suld`, `sust`, `sured` | the address comes from a texture or surface |
+| `wmma.load`, `wmma.store` with `.global` or a generic address | which thread accesses which element is not specified |
+| `tensormap.replace`, `tensormap.cp_fenceproxy` with `.global` or a generic address | they change a tensor map, which nothing else reads as data |
+| `.global` variables inside of a function | the host can't ask for their address |
+| `cudaLaunchDevice…` (kernels launched by kernels) | the host makes the launch records |
+| an unknown instruction with an operand in brackets | it may be an access |
+
+No access to global memory and so not listed: `prefetch`, `prefetchu`, `applypriority`, `createpolicy` (hints), `ldmatrix`, `stmatrix`,
+`mbarrier`, `clusterlaunchcontrol` (shared memory only), `mma`, `wgmma`, `tcgen05` (registers, shared and tensor memory).
+";

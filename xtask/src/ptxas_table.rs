@@ -1,0 +1,235 @@
+//! `cargo xtask ptxas --corpus`: the corpus of compilers' PTX, as it is and instrumented, through ptxas for every target
+//! that a file allows, with the registers and spills of both.
+
+use crate::process::{self, Failure, Result, capture, cargo, files_in, root, target_dir};
+use crate::ptxas;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// Files that ptxas refuses before anybody touches them, and what it says.
+const REFUSED: [(&str, &str); 2] = [
+    ("aranges", "Parsing error"),
+    ("clang/classic_atomics", "__usAtomicCAS"),
+];
+
+/// What ptxas says of a module: the most that one of the user's kernels takes.
+#[derive(Clone, Copy, Default)]
+struct Costs {
+    registers: u32,
+    spills: u32,
+    stack: u32,
+}
+
+/// Assembles the corpus, prints the table, and writes it to `out`.
+pub fn run(out: Option<&Path>) -> Result {
+    let ptxas =
+        ptxas::find().ok_or_else(|| Failure::new("no ptxas: `cargo xtask ptxas --fetch`"))?;
+    let gsan = match std::env::var_os("GSAN_PROGRAM") {
+        Some(program) => program.into(),
+        None => {
+            process::run(cargo().args(["build", "--quiet", "--package", "gsan-cli"]))?;
+            target_dir().join("debug/gsan")
+        }
+    };
+    let scratch = target_dir().join("instrumented/corpus");
+    let (files, what) = corpus();
+    let started = Instant::now();
+    let mut rows = String::new();
+    let (mut assembled, mut failures, mut grown, mut more_spills) = (0, Vec::new(), Vec::new(), 0);
+    for file in &files {
+        let name = short_name(file);
+        let Ok(text) = std::fs::read_to_string(file) else {
+            continue;
+        };
+        // Triton 3.9 writes the version of an assembler of its own; nothing in these files needs it.
+        let text = text.replace(".version 9.4", ".version 9.0");
+        let before = scratch.join(format!("{}.before.ptx", name.replace('/', "-")));
+        let after = scratch.join(format!("{}.after.ptx", name.replace('/', "-")));
+        process::write(&before, &text)?;
+        let mut instrument = Command::new(&gsan);
+        instrument
+            .arg("instrument")
+            .arg(&before)
+            .arg("-o")
+            .arg(&after);
+        if let Err(failure) = capture(&mut instrument) {
+            failures.push(format!("{name}: {failure}"));
+            continue;
+        }
+        for arch in targets(&text) {
+            let plain = assemble(&ptxas, &before, arch);
+            let refused = REFUSED.iter().find(|(part, _)| name.contains(part));
+            let (plain, hooked) = match (plain, refused) {
+                (Ok(plain), None) => (plain, assemble(&ptxas, &after, arch)),
+                (Err(message), Some((_, why))) if message.to_string().contains(why) => {
+                    let _ = writeln!(rows, "| {name} | {arch} | refused as it is: {why} | | | |");
+                    continue;
+                }
+                (Ok(_), Some(_)) => {
+                    failures.push(format!(
+                        "{name} assembles: take it off the list of refused files"
+                    ));
+                    continue;
+                }
+                (Err(message), _) => {
+                    failures.push(format!("{name} for {arch}, as it is: {message}"));
+                    continue;
+                }
+            };
+            let hooked = match hooked {
+                Ok(hooked) => hooked,
+                Err(message) => {
+                    failures.push(format!("{name} for {arch}, instrumented: {message}"));
+                    continue;
+                }
+            };
+            assembled += 1;
+            grown.push(hooked.registers as i64 - plain.registers as i64);
+            more_spills += usize::from(hooked.spills > plain.spills);
+            let _ = writeln!(
+                rows,
+                "| {name} | {arch} | {} → {} | {:+} | {} → {} | {} → {} |",
+                plain.registers,
+                hooked.registers,
+                hooked.registers as i64 - plain.registers as i64,
+                plain.spills,
+                hooked.spills,
+                plain.stack,
+                hooked.stack,
+            );
+        }
+    }
+    grown.sort_unstable();
+    let median = grown.get(grown.len() / 2).copied().unwrap_or(0);
+    let most = grown.last().copied().unwrap_or(0);
+    let version = capture(Command::new(&ptxas).arg("--version"))?;
+    let version = version
+        .lines()
+        .find(|l| l.contains("release"))
+        .unwrap_or("")
+        .trim()
+        .to_string();
+    let table = format!(
+        "# Registers and spills, before and after\n\n\
+         `cargo xtask ptxas --corpus`, {version}; {what}. Each file is assembled for every target among sm_80, sm_90a and\n\
+         sm_100a that its own `.target` allows, under a limit of 120 s and 8 GB. Figures are the largest of the file's kernels;\n\
+         spills are bytes of stores and loads together.\n\n\
+         {assembled} assemblies of {} files; registers grow by {median} in the median, by {most} at most; {more_spills} have more spills than before.\n\n\
+         | file | target | registers | | spills | stack frame |\n|---|---|---|---|---|---|\n{rows}",
+        files.len(),
+    );
+    println!(
+        "{table}\n{assembled} assemblies in {:.0} s",
+        started.elapsed().as_secs_f64()
+    );
+    if let Some(out) = out {
+        process::write(out, &table)?;
+    }
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::new(failures.join("\n")))
+    }
+}
+
+/// The whole corpus where it is there, else the selection that is checked in.
+fn corpus() -> (Vec<PathBuf>, &'static str) {
+    let whole = root().join("../shared/corpus");
+    if whole.is_dir() {
+        let mut files = Vec::new();
+        for folder in ["clang", "cuda", "rejected", "rust", "triton", "triton39"] {
+            files.extend(files_in(&whole.join(folder), "ptx"));
+        }
+        return (files, "the whole corpus");
+    }
+    let selection = root().join("gsan-ptx/tests/data/corpus");
+    (
+        files_in(&selection, "ptx"),
+        "the selection in gsan-ptx/tests/data/corpus",
+    )
+}
+
+/// `cuda/spinlock.sm90a.loc`; the selection's files are called `cuda_spinlock…`.
+fn short_name(file: &Path) -> String {
+    let stem = file
+        .file_stem()
+        .map(|s| s.to_string_lossy().to_string())
+        .unwrap_or_default();
+    let folder = file
+        .parent()
+        .and_then(Path::file_name)
+        .map(|s| s.to_string_lossy().to_string())
+        .unwrap_or_default();
+    match folder.as_str() {
+        "corpus" => stem.replacen('_', "/", 1),
+        folder => format!("{folder}/{stem}"),
+    }
+}
+
+/// Those of the three that the module's own target allows: `sm_90a` and the like run nowhere else.
+fn targets(text: &str) -> Vec<&'static str> {
+    let target = text
+        .lines()
+        .find_map(|l| l.trim().strip_prefix(".target "))
+        .and_then(|l| l.split([',', ' ']).find(|w| w.starts_with("sm_")))
+        .unwrap_or("sm_80");
+    let only = |arch| vec![arch];
+    match target {
+        "sm_90a" => only("sm_90a"),
+        "sm_100a" => only("sm_100a"),
+        _ => {
+            let digits: String = target.chars().filter(char::is_ascii_digit).collect();
+            let oldest: u32 = digits.parse().unwrap_or(80);
+            [(80, "sm_80"), (90, "sm_90a"), (100, "sm_100a")]
+                .into_iter()
+                .filter(|(n, _)| *n >= oldest)
+                .map(|(_, arch)| arch)
+                .collect()
+        }
+    }
+}
+
+fn assemble(ptxas: &Path, file: &Path, arch: &str) -> Result<Costs> {
+    let mut limited = Command::new("bash");
+    limited
+        .args([
+            "-c",
+            &format!("{{ {}; }} 2>&1", ptxas::LIMITS.replace("exec ", "")),
+            "bash",
+        ])
+        .arg(ptxas)
+        .args(["-v", &format!("-arch={arch}")])
+        .arg(file)
+        .args(["-o", "/dev/null"]);
+    Ok(costs(&capture(&mut limited)?))
+}
+
+/// Reads what `-v` says: blocks that begin with the kernel's name. Functions (the runtime's among them) have no registers
+/// of their own there.
+fn costs(text: &str) -> Costs {
+    let mut costs = Costs::default();
+    let mut in_kernel = false;
+    let number = |part: &str| -> u32 {
+        let digits: String = part.chars().filter(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or(0)
+    };
+    for line in text.lines() {
+        if line.contains("Compiling entry function") {
+            // The runtime has a kernel of its own.
+            in_kernel = !line.contains("'__gsan_");
+        } else if line.contains("bytes stack frame") && in_kernel {
+            let parts: Vec<u32> = line.split(',').map(number).collect();
+            if let [stack, stores, loads] = parts[..] {
+                costs.stack = costs.stack.max(stack);
+                costs.spills = costs.spills.max(stores + loads);
+            }
+        } else if in_kernel && let Some((_, rest)) = line.split_once("Used ") {
+            let used = rest.split(' ').next().map_or(0, number);
+            costs.registers = costs.registers.max(used);
+            in_kernel = false;
+        }
+    }
+    costs
+}
