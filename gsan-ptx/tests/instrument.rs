@@ -397,6 +397,7 @@ fn entries_parameters_and_variables() {
         params,
         [("p", 8, 8, true), ("q", 24, 8, false), ("r", 1, 1, false)]
     );
+    assert!(result.unsupported[0].partly && result.unsupported[0].why.contains("C7507"));
     let b = &result.entries[1];
     assert_eq!(
         (b.max_threads, b.required_cluster, b.changes_registers),

@@ -42,5 +42,16 @@ pub fn run(args: &InstrumentArgs) -> Result<u8> {
         done.sites.len(),
         done.unsupported.len()
     ));
+    let stats = &done.stats;
+    output::eprint(&format!(
+        "left out: {} accesses to shared, {} to local, {} to parameter, {} to constant memory, {} to the stack or shared memory by \
+         generic addresses, {} repeated checks\n",
+        stats.shared,
+        stats.local,
+        stats.param,
+        stats.constant,
+        stats.private_generic,
+        stats.repeated
+    ));
     Ok(exit::CLEAN)
 }

@@ -346,8 +346,12 @@ impl<'m, 'e> Walker<'m, 'e> {
         }
         if instruction.opcode == "setmaxnreg" {
             // The kernel in progress is the last one; in a function it says nothing about one kernel in particular.
-            if let Some(entry) = self.out.entries.last_mut().filter(|_| self.entry) {
+            let entry = self.out.entries.last_mut().filter(|_| self.entry);
+            if let Some(entry) = entry.filter(|e| !e.changes_registers) {
                 entry.changes_registers = true;
+                let why = "ptxas ignores setmaxnreg where a warp calls hooks with too few registers for them (it says C7507): \
+                           the kernel then keeps the registers of its launch, and may be slower";
+                self.list(instruction.span.clone(), why, true);
             }
             return;
         }
