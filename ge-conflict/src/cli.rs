@@ -204,3 +204,37 @@ fn explain_anchor(
     }
     out
 }
+
+/// Options of `gsan graph run-time`.
+#[derive(Clone, Debug, Default)]
+pub struct RunTimeOptions {
+    /// Scripts of what streams do with blocks.
+    pub files: Vec<PathBuf>,
+    /// How to print.
+    pub format: OutputFormat,
+}
+
+/// Runs scripts of what streams do with memory blocks; a step that is refused makes the exit code 1.
+pub fn run_time(o: &RunTimeOptions) -> Outcome {
+    let mut out = Outcome::default();
+    let mut all = Vec::new();
+    for file in &o.files {
+        let text = match std::fs::read(file) {
+            Ok(b) => String::from_utf8_lossy(&b).into_owned(),
+            Err(e) => return bad(format!("{}: can't be read: {e}", file.display())),
+        };
+        match crate::runtime::script::run(&file.display().to_string(), &text) {
+            Ok(steps) => all.extend(steps),
+            Err(e) => return bad(e.to_string()),
+        }
+    }
+    out.exit = u8::from(all.iter().any(|s| s.refused));
+    out.stdout = match o.format {
+        OutputFormat::Json => to_json(&serde_json::json!({ "schema_version": 1, "steps": all })),
+        OutputFormat::Text => all
+            .iter()
+            .map(|s| format!("{:>4}  {:<24} {}{}\n", s.line, s.step, if s.refused { "refused: " } else { "" }, s.result))
+            .collect(),
+    };
+    out
+}

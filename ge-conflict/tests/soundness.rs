@@ -20,7 +20,7 @@ use ge_conflict::ir::{Graph, InRef, Kind, Module, NodeId, names};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Orders tried per graph.
-const MAX_ORDERS: usize = 400;
+const MAX_ORDERS: usize = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Content {
