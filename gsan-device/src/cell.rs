@@ -88,6 +88,8 @@ pub struct Release {
     pub epoch: Epoch,
     /// A snapshot that holds it already (0: none).
     pub token: u32,
+    /// By an earlier fence: publications of one fence share its epoch, and later ones may hold more.
+    pub by_fence: bool,
 }
 
 /// Whether `scope`, seen from this thread, reaches `thread`.

@@ -198,9 +198,8 @@ pub fn strong_after<C: Cell, M: Machine>(
             let mut i = 0;
             while i < span.count {
                 take(span.cell(i));
-                if op.access() == Access::Load {
-                    span.cell(i).observe(me);
-                }
+                // A read-modify-write has observed whoever came between its hook and itself.
+                span.cell(i).observe(me);
                 i += 1;
             }
         }
@@ -236,6 +235,7 @@ fn release_of<M: Machine>(me: State<M>, op: Op) -> Option<Release> {
         return Some(Release {
             epoch: me.close_epoch(),
             token: 0,
+            by_fence: false,
         });
     }
     let devices = me.m.load32(field!(me.global, GlobalState, num_devices));
@@ -251,6 +251,7 @@ fn release_of<M: Machine>(me: State<M>, op: Op) -> Option<Release> {
     Some(Release {
         epoch,
         token: if me.holds(token, epoch) { token } else { 0 },
+        by_fence: true,
     })
 }
 

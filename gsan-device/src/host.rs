@@ -4,8 +4,8 @@
 //! `cfg(loom)` the words are loom's, so that a model check explores the interleavings.
 
 use crate::layout::{
-    BlockEntry, BlockState, Counters, GlobalState, LaunchRecord, ModuleState, RaceKey, RaceRecord,
-    Range, Scope, ShadowCell, SmSlots, ThreadState, WideCell,
+    BlockEntry, BlockState, Counters, Epoch, GlobalState, LaunchRecord, ModuleState, RaceKey,
+    RaceRecord, Range, Scope, ShadowCell, SmSlots, ThreadState, WideCell,
 };
 use crate::machine::Machine;
 use core::mem::size_of;
@@ -70,6 +70,7 @@ pub struct Device {
     races: u64,
     keys: u64,
     counters: u64,
+    initial: GlobalState,
 }
 
 /// One simulated thread of a [`Device`].
@@ -164,32 +165,7 @@ impl Device {
             flags: GlobalState::COUNT_ACCESSES,
             reserved: 0,
         };
-        memory.write(base + global, &state);
-        memory.write(
-            base + ranges,
-            &Range {
-                start: base + variable,
-                size: VARIABLE,
-                shadow: base + variable_shadow,
-            },
-        );
-        let module_state = ModuleState {
-            global: base + global,
-            reserved_shared: 1024,
-            version: state.version,
-            cell: cell as u32,
-            reserved: 0,
-        };
-        memory.write(base + module, &module_state);
-        for i in 0..num_threads {
-            let header = ThreadState {
-                global: base + global,
-                thread_id: i,
-                ..ThreadState::default()
-            };
-            memory.write(base + threads + stride * u64::from(i), &header);
-        }
-        Device {
+        let device = Device {
             memory,
             shape,
             global: base + global,
@@ -197,11 +173,62 @@ impl Device {
             launches: base + launches,
             rows: base + rows,
             real: base + real,
-            range: (base + variable, VARIABLE),
+            range: (base + variable, base + variable_shadow),
             blocks: base + blocks,
             races: base + races,
             keys: base + keys,
             counters: base + counters,
+            initial: state,
+        };
+        device.fill();
+        device
+    }
+
+    /// Makes it a fresh device again; no other thread is at it.
+    #[cfg(not(loom))]
+    pub fn reset(&self) {
+        self.memory.clear();
+        self.fill();
+    }
+
+    /// Writes what is not zero at first.
+    fn fill(&self) {
+        let (state, (variable, shadow)) = (self.initial, self.range);
+        self.memory.write(self.global, &state);
+        let range = Range {
+            start: variable,
+            size: VARIABLE,
+            shadow,
+        };
+        self.memory.write(state.ranges, &range);
+        let module = ModuleState {
+            global: self.global,
+            reserved_shared: 1024,
+            version: state.version,
+            cell: self.shape.cell as u32,
+            reserved: 0,
+        };
+        self.memory.write(self.module, &module);
+        for i in 0..state.num_threads {
+            let header = ThreadState {
+                global: self.global,
+                thread_id: i,
+                ..ThreadState::default()
+            };
+            self.memory
+                .write(state.threads + state.thread_stride * u64::from(i), &header);
+        }
+    }
+
+    /// Makes all threads as old as that: nobody has been a tenant yet.
+    pub fn set_epochs(&self, epoch: Epoch) {
+        for i in 0..self.initial.num_threads {
+            let at = self.initial.threads + self.initial.thread_stride * u64::from(i);
+            let header = ThreadState {
+                epoch,
+                ..self.memory.read(at)
+            };
+            self.memory.write(at, &header);
         }
     }
 
@@ -212,7 +239,7 @@ impl Device {
 
     /// A module variable's first byte and size.
     pub fn variable(&self) -> (u64, u64) {
-        self.range
+        (self.range.0, VARIABLE)
     }
 
     /// The `reference` cell of a word of user memory.

@@ -36,11 +36,16 @@ const _: () = {
         size_of::<WideRecord>() == 12 && size_of::<WideCell>() == 64 && align_of::<WideCell>() == 8
     );
     assert!(WideCell::SYNC == 48 && WideCell::STATE_WORD == 56);
-    let all = Op::new(Access::Cas, 128, Order::Sc, Scope::Sys).non_coherent();
+    let all = Op::new(Access::Cas, 128, Order::Sc, Scope::Sys);
     let r = WideRecord::new(u32::MAX, 0xffff, 0x3ff, 15, all, 0xfffff);
     assert!(r.0[1] == u32::MAX && r.site().is_some());
     assert!(r.epoch() == u32::MAX && r.thread() == 0xffff && r.linear() == 0x3ff && r.mask() == 15);
-    assert!(r.op().0 == all.0 && r.writes() && !r.is_observed());
+    assert!(r.op().0 == all.0 && r.writes() && r.observation() == 0);
+    let seen = r.with_observation(u32::MAX);
+    assert!(seen.op().0 == all.0 && seen.is_observed() && seen.was_observed());
+    let nc = Op::new(Access::Load, 4, Order::Weak, Scope::None).non_coherent();
+    let nc = WideRecord::new(1, 0, 0, 15, nc, 0).with_observation(u32::MAX);
+    assert!(nc.op().is_non_coherent() && nc.is_observed() && !nc.was_observed());
     let none = WideRecord::new(
         1,
         0,

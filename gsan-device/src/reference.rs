@@ -77,14 +77,9 @@ impl Cell for ReferenceCell {
                 if !reads {
                     conflict = conflict.or_else(|| self.check_write(me, old, scope, RaceKind::Waw));
                 }
-                // A store ends the release sequence of whatever happens before it; an unordered release may still be
-                // the value that a reader finds.
-                let keep = old.is_release()
-                    && (reads
-                        || self
-                            .check_write(me, old, Scope::None, RaceKind::Waw)
-                            .is_some());
-                let new = next_write(me, old, keep, epoch, scope, release);
+                // A store ends others' release sequences, but a reader may have found the value before, and look for its
+                // token only now.
+                let new = next_write(me, old, old.is_release(), epoch, scope, release);
                 self.record_write(me, new, reads);
             }
             Access::Cas if release.is_some() => {
@@ -136,7 +131,7 @@ impl Cell for ReferenceCell {
         let m = me.m;
         let write = self.write(m);
         let id = me.thread_id();
-        if write.is_empty() || write.thread() == id {
+        if write.is_empty() || is_own(me, write) {
             return;
         }
         let mut slot = 0;
@@ -146,7 +141,8 @@ impl Cell for ReferenceCell {
             if !read.is_empty() && read.thread() == id {
                 if !read.is_observed() {
                     // A clock that has just been replaced stays as it is.
-                    m.cas32_acquire(addr, read.0, read.0 | ScalarClock::OBSERVED);
+                    let bits = ScalarClock::OBSERVED | ScalarClock::HAS_OBSERVED;
+                    m.cas32_acquire(addr, read.0, read.0 | bits);
                 }
                 return;
             }
@@ -271,28 +267,28 @@ impl ReferenceCell {
         let mut slot = 0;
         while slot < ShadowCell::READS as u32 {
             let read = ScalarClock(m.load32(self.read_addr(slot)));
-            let observed = if reads && !read.is_empty() && read.thread() == id {
-                ScalarClock::OBSERVED
-            } else {
+            let own = read.thread() == id && read.epoch() >= me.start_epoch();
+            let new = if read.is_empty() {
                 0
+            } else if own && reads {
+                read.0 | ScalarClock::OBSERVED | ScalarClock::HAS_OBSERVED
+            } else {
+                read.0 & !ScalarClock::OBSERVED
             };
-            if read.0 & ScalarClock::OBSERVED != observed {
-                m.store32(self.read_addr(slot), read.plain().0 | observed);
+            if new != read.0 {
+                m.store32(self.read_addr(slot), new);
             }
             slot += 1;
         }
         m.store32_release(self.write_addr(), new.0);
     }
 
-    /// Whether this thread has observed the word's strong writes.
-    fn has_observed<M: Machine>(self, me: State<M>) -> bool {
+    /// Whether this thread, or one whose read happens before what it does now, has observed what `bit` says.
+    fn has_observed<M: Machine>(self, me: State<M>, bit: u32) -> bool {
         let mut slot = 0;
         while slot < ShadowCell::READS as u32 {
             let read = ScalarClock(me.m.load32(self.read_addr(slot)));
-            if read.is_observed()
-                && read.thread() == me.thread_id()
-                && read.epoch() >= me.start_epoch()
-            {
+            if read.0 & bit != 0 && me.happened_before(read.thread(), read.epoch()) {
                 return true;
             }
             slot += 1;
@@ -358,10 +354,17 @@ impl ReferenceCell {
         found.filter(|&conflict| !self.forgives(me, conflict))
     }
 
-    /// Whether this thread has observed the strong access that a plain one of its own conflicts with.
+    /// Whether the strong access that another one conflicts with has been observed by this thread, or by one that
+    /// happens before it. (A reader's clock may be a read-modify-write's, which later writes leave observed.)
     #[inline]
     fn forgives<M: Machine>(self, me: State<M>, conflict: Conflict) -> bool {
-        covers(me, conflict.prior.op.scope(), conflict.prior.thread) && self.has_observed(me)
+        let prior = conflict.prior;
+        let bit = if prior.op.access() == Access::Load {
+            ScalarClock::HAS_OBSERVED
+        } else {
+            ScalarClock::OBSERVED
+        };
+        covers(me, prior.op.scope(), prior.thread) && self.has_observed(me, bit)
     }
 
     /// Records a read: in the slot of the same thread or an empty one, else in one that the sampling picks.
@@ -378,7 +381,7 @@ impl ReferenceCell {
             if read.is_empty() || read.thread() == clock.thread() {
                 let own = !read.is_empty() && read.epoch() >= me.start_epoch();
                 let observed = if own {
-                    read.0 & ScalarClock::OBSERVED
+                    read.0 & (ScalarClock::OBSERVED | ScalarClock::HAS_OBSERVED)
                 } else {
                     0
                 };
@@ -417,14 +420,19 @@ fn check_release<M: Machine>(
         me.tally(offset_of!(Counters, ring_wrap));
         return None;
     };
-    let (epoch, event) = (published.epoch(), published.event());
+    let (mut epoch, mut event) = (published.epoch(), published.event());
     let mut ordered = epoch == 0 || me.happened_before(event.thread(), epoch);
-    if ordered && published.joined() == 1 {
-        // Earlier releases of the sequence were writes too: the whole of what they knew must be known here.
+    if ordered && published.joined() == 1 && event.thread() != me.thread_id() {
+        // Earlier releases of the sequence were writes too: the whole of what they knew must be known here. What isn't is
+        // named as the other side: it is one of them, or something that one of them knew.
         let mut i = 0;
         while i < me.num_threads && ordered {
             let entry = published.entry(i);
             ordered = entry == 0 || me.happened_before(i, entry);
+            if !ordered {
+                epoch = entry;
+                event = ScalarClock::access(0, i, event.scope());
+            }
             i += 1;
         }
     }
@@ -432,6 +440,22 @@ fn check_release<M: Machine>(
         return None;
     }
     conflict(me, event, epoch, Access::Store, scope, kind)
+}
+
+/// Whether a recorded write is this tenant's.
+#[inline]
+fn is_own<M: Machine>(me: State<M>, write: ScalarClock) -> bool {
+    if write.thread() != me.thread_id() {
+        return false;
+    }
+    if !write.is_release() {
+        return write.epoch() >= me.start_epoch();
+    }
+    let first = me.m.load32(field!(me.addr, ThreadState, first_token));
+    match me.find(write) {
+        Lookup::Found(p) => p.token.wrapping_sub(first) as i32 > 0,
+        Lookup::Overwritten { token, .. } => token.wrapping_sub(first) as i32 > 0,
+    }
 }
 
 /// The conflict with an earlier access that is not ordered before this one at `scope`.
@@ -514,11 +538,13 @@ fn next_write<M: Machine>(
     }
     let mut published_scope = scope;
     let mut join = None;
-    if keep {
+    let repeated =
+        release.is_some_and(|r| r.token != 0 && old == ScalarClock::release(r.token, id, scope));
+    if keep && !repeated {
         let found = me.find(old);
         // The wider scope, so that neither release loses a reader.
         published_scope = old.scope().max(scope);
-        let known = release.is_some() && me.includes(found);
+        let known = release.is_some_and(|r| !r.by_fence) && me.includes(found);
         if !known {
             join = Some(found);
         }

@@ -12,8 +12,8 @@
 use crate::cell::{Cell, Conflict, Current, Prior, Release, class_of, covers, kind_of};
 use crate::clock::{Lookup, Publication, State};
 use crate::layout::{
-    Access, Epoch, GlobalState, Op, RaceClass, RaceKind, ScalarClock, Scope, SyncClock,
-    ThreadState, WideCell, WideRecord,
+    Access, Epoch, GlobalState, Op, RaceClass, ScalarClock, Scope, SyncClock, ThreadState,
+    WideCell, WideRecord,
 };
 use crate::machine::{Machine, field};
 use crate::sampling;
@@ -69,7 +69,7 @@ impl Cell for Wide {
                     context = self
                         .check(me, access, writes)
                         .map_or(OFFERED, |c| OFFERED | deferred_bits(c));
-                    self.publish(me, op.scope(), true, release);
+                    self.publish(me, op.scope(), release);
                 }
             }
             Access::Load => {
@@ -81,7 +81,7 @@ impl Cell for Wide {
                 let record = record(me, access, epoch);
                 conflict = self.check(me, access, record);
                 let rmw = op.access() == Access::Rmw;
-                self.publish(me, op.scope(), rmw, release);
+                self.publish(me, op.scope(), release);
                 state = self.insert(me, record, state);
                 self.written(me, rmw);
             }
@@ -171,7 +171,7 @@ impl Cell for Wide {
             return;
         }
         let state = self.lock(me.m);
-        self.publish(me, scope, true, release);
+        self.publish(me, scope, release);
         self.unlock(me.m, state);
     }
 }
@@ -301,7 +301,7 @@ impl Wide {
             }
             None => return None,
         };
-        if self.forgives(me, prior) {
+        if self.forgives(me, old) {
             return None;
         }
         Some(Conflict {
@@ -312,10 +312,10 @@ impl Wide {
         })
     }
 
-    /// Whether this thread has observed the strong access that one of its own conflicts with. Where records were dropped,
-    /// nobody can tell any more.
-    fn forgives<M: Machine>(self, me: State<M>, prior: Prior) -> bool {
-        if !covers(me, prior.op.scope(), prior.thread) {
+    /// Whether the strong access that another one conflicts with has been observed by this thread, or by one whose read
+    /// happens before what it does now. Where records were dropped, nobody can tell any more.
+    fn forgives<M: Machine>(self, me: State<M>, old: WideRecord) -> bool {
+        if !covers(me, old.op().scope(), old.thread()) {
             return false;
         }
         let m = me.m;
@@ -326,7 +326,11 @@ impl Wide {
         let mut slot = 0;
         while slot < RECORDS {
             let record = self.load(m, slot);
-            if record.is_observed() && self.is_mine(me, record) {
+            let observed = record.is_observed() || (old.was_observed() && record.was_observed());
+            if observed
+                && (record.thread() != old.thread() || self.is_mine(me, record))
+                && me.happened_before(record.thread(), record.epoch())
+            {
                 return true;
             }
             slot += 1;
@@ -355,10 +359,12 @@ impl Wide {
                     place = slot;
                 }
             } else if implies(new, old)
-                && (self.is_mine(me, old) || me.happened_before(old.thread(), old.epoch()))
+                && (self.is_mine(me, old)
+                    || me.happened_before(old.thread(), old.epoch())
+                    || self.forgives(me, old))
             {
                 if self.is_mine(me, old) {
-                    observed |= old.0[2] & WideRecord::OBSERVED;
+                    observed |= old.observation();
                 }
                 if place == RECORDS {
                     place = slot;
@@ -377,11 +383,7 @@ impl Wide {
             place = self.victim(me, new, state & 0xffff);
         }
         if place < RECORDS {
-            self.store(
-                m,
-                place,
-                WideRecord([new.0[0], new.0[1], new.0[2] | observed]),
-            );
+            self.store(m, place, new.with_observation(observed));
         }
         state
     }
@@ -418,54 +420,58 @@ impl Wide {
         RECORDS
     }
 
-    /// After a write: nobody else has observed it; the writer has, if it read in the same step.
+    /// After a write: nobody else has observed it; the writer has all that it had before, and has observed what came
+    /// before if it read in the same step. What somebody had observed stays marked, and so does who had.
     fn written<M: Machine>(self, me: State<M>, reads: bool) {
         let m = me.m;
+        let mut any = false;
         let mut slot = 0;
         while slot < RECORDS {
+            any |= self.load(m, slot).is_observed();
+            slot += 1;
+        }
+        slot = 0;
+        while slot < RECORDS {
             let record = self.load(m, slot);
-            let observed =
-                if reads && self.is_mine(me, record) && record.op().scope() != Scope::None {
-                    WideRecord::OBSERVED
-                } else {
-                    0
-                };
-            if !record.is_empty() && record.0[2] & WideRecord::OBSERVED != observed {
-                m.store32(
-                    self.word(slot, 2),
-                    record.0[2] & !WideRecord::OBSERVED | observed,
-                );
+            let mut bits = record.observation();
+            if self.is_mine(me, record) {
+                if reads && record.op().scope() != Scope::None {
+                    bits |= WideRecord::OBSERVED;
+                }
+            } else {
+                if any && (record.is_observed() || record.writes()) {
+                    bits |= WideRecord::WAS_OBSERVED;
+                }
+                bits &= !WideRecord::OBSERVED;
+            }
+            let new = record.with_observation(bits);
+            if !record.is_empty() && new != record {
+                m.store32(self.word(slot, 2), new.0[2]);
             }
             slot += 1;
         }
     }
 
-    /// What a strong write publishes: its own release joined with the one that it continues; a read-modify-write without
-    /// a release leaves the earlier one as it is.
-    fn publish<M: Machine>(
-        self,
-        me: State<M>,
-        scope: Scope,
-        rmw: bool,
-        release: &mut Option<Release>,
-    ) {
+    /// What a strong write publishes: its own release joined with the one that it overwrites; without a release the earlier
+    /// one stays as it is. (A store ends others' release sequences, but a reader may have found the value before, and look
+    /// for its token only now.)
+    fn publish<M: Machine>(self, me: State<M>, scope: Scope, release: &mut Option<Release>) {
         let m = me.m;
         let old = self.sync(m);
         let addr = self.addr.wrapping_add(WideCell::SYNC);
-        let keep = !old.is_empty() && (rmw || !self.release_is_ordered(me, old));
+        // A store ends others' release sequences, but a reader may have found the value before, and look for its token only
+        // now: what a strong write overwrites goes on, whether it reads or not.
         let Some(r) = *release else {
-            if !keep {
-                m.store64_release(addr, 0);
-            }
             return;
         };
         let mut join = None;
         let mut published_scope = scope;
-        if keep {
+        if !old.is_empty() {
             let found = me.lookup(old.thread(), old.token());
             // The wider scope, so that neither release loses a reader.
             published_scope = old.scope().max(scope);
-            if !me.includes(found) {
+            let repeated = r.token != 0 && (old.token(), old.thread()) == (r.token, me.thread_id());
+            if !repeated && (r.by_fence || !me.includes(found)) {
                 join = Some(found);
             }
         }
@@ -534,9 +540,14 @@ impl Wide {
         } else {
             RaceClass::Race
         };
-        let op = Op::new(Access::Load, 0, crate::layout::Order::Weak, Scope::None);
+        let did = if context & WROTE != 0 {
+            Access::Store
+        } else {
+            Access::Load
+        };
+        let op = Op::new(did, 0, crate::layout::Order::Weak, Scope::None);
         Some(Conflict {
-            kind: RaceKind::War,
+            kind: kind_of(op, access.op),
             class,
             prior: Prior {
                 thread,
@@ -554,6 +565,8 @@ impl Wide {
 const OFFERED: u64 = 1 << 63;
 /// The deferred conflict's class.
 const NARROW: u64 = 1 << 62;
+/// What the deferred conflict is with is a write.
+const WROTE: u64 = 1 << 61;
 
 /// A compare-and-swap's race if it writes: the other side's epoch and thread, between the two hooks.
 fn deferred_bits(conflict: Conflict) -> u64 {
@@ -562,7 +575,12 @@ fn deferred_bits(conflict: Conflict) -> u64 {
     } else {
         0
     };
-    narrow | (conflict.prior.thread as u64 & 0xffff) << 32 | conflict.prior.epoch as u64
+    let wrote = if conflict.prior.op.access() == Access::Load {
+        0
+    } else {
+        WROTE
+    };
+    narrow | wrote | (conflict.prior.thread as u64 & 0xffff) << 32 | conflict.prior.epoch as u64
 }
 
 #[inline]

@@ -19,6 +19,13 @@ impl Memory {
         }
     }
 
+    /// Zeroes every word; no other thread is at it.
+    pub(super) fn clear(&self) {
+        for word in &self.words {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// The first byte's address.
     pub fn base(&self) -> u64 {
         self.words.as_ptr() as u64

@@ -11,7 +11,7 @@ use core::mem::offset_of;
 /// | 0–15 | epoch, or with the release bit the low half of a token (index of a snapshot in the writer's ring) |
 /// | 16–27 | logical thread |
 /// | 28–29 | scope: 0 not atomic, 1 cta, 2 gpu, 3 sys |
-/// | 30 | release |
+/// | 30 | release; in a reader's slot [`ScalarClock::HAS_OBSERVED`] |
 /// | 31 | in a reader's slot: the reader has observed the word's last write ([`ScalarClock::OBSERVED`]) |
 ///
 /// The all-zero word means "no access".
@@ -48,14 +48,17 @@ impl ScalarClock {
     /// as far as this word is concerned (PTX's causality order begins with observation), without any acquire.
     pub const OBSERVED: u32 = 1 << 31;
 
+    /// Set with [`ScalarClock::OBSERVED`], and left by later writes. (A reader's slot has no token.)
+    pub const HAS_OBSERVED: u32 = 1 << 30;
+
     /// Whether [`ScalarClock::OBSERVED`] is set.
     pub const fn is_observed(self) -> bool {
         self.0 & Self::OBSERVED != 0
     }
 
-    /// The clock without [`ScalarClock::OBSERVED`].
+    /// A reader's clock without [`ScalarClock::OBSERVED`] and [`ScalarClock::HAS_OBSERVED`].
     pub const fn plain(self) -> ScalarClock {
-        ScalarClock(self.0 & !Self::OBSERVED)
+        ScalarClock(self.0 & !(Self::OBSERVED | Self::HAS_OBSERVED))
     }
 
     /// Two bits: the cluster, which has none of its own, counts as the device.
@@ -136,7 +139,7 @@ impl ShadowCell {
 /// | 2 | 23–25 | [`Order`] |
 /// | 2 | 26–28 | log2 of the access's size in bytes |
 /// | 2 | 29 | the site is unknown: an operation of the host, or one that the 20 bits can't name |
-/// | 2 | 30 | non-coherent |
+/// | 2 | 30 | weak: non-coherent; strong: observed before the last write ([`WideRecord::was_observed`]) |
 /// | 2 | 31 | the accessing thread has observed the word's last write ([`ScalarClock::OBSERVED`]) |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
 #[repr(C)]
@@ -145,6 +148,8 @@ pub struct WideRecord(pub [u32; 3]);
 impl WideRecord {
     /// Bit of word 2: see the table.
     pub const OBSERVED: u32 = 1 << 31;
+    /// Bit of word 2: see the table.
+    pub const WAS_OBSERVED: u32 = 1 << 30;
     /// Bit of word 2: see the table.
     pub const NO_SITE: u32 = 1 << 29;
     /// Sites that a record can name.
@@ -236,11 +241,38 @@ impl WideRecord {
     pub const fn op(self) -> Op {
         let order_scope = (self.0[2] >> 23 & 7) << 13 | (self.0[2] >> 20 & 7) << 16;
         let op = Op(1 << (self.0[2] >> 26 & 7) | (self.0[1] >> 30) << 10 | order_scope);
-        if self.0[2] & 1 << 30 != 0 {
+        if self.0[2] & 1 << 30 != 0 && matches!(op.scope(), Scope::None) {
             op.non_coherent()
         } else {
             op
         }
+    }
+
+    /// Of a strong access: whether, before the last write, it had observed a write or (a write) been observed by a reader
+    /// that the cell knew.
+    pub const fn was_observed(self) -> bool {
+        self.0[2] & Self::WAS_OBSERVED != 0 && !matches!(self.op().scope(), Scope::None)
+    }
+
+    /// [`WideRecord::OBSERVED`] and [`WideRecord::WAS_OBSERVED`].
+    pub const fn observation(self) -> u32 {
+        let was = if self.was_observed() {
+            Self::WAS_OBSERVED
+        } else {
+            0
+        };
+        self.0[2] & Self::OBSERVED | was
+    }
+
+    /// The record with those bits; a weak access has no place for the second.
+    pub const fn with_observation(self, bits: u32) -> WideRecord {
+        let [epoch, who, what] = self.0;
+        let places = if matches!(self.op().scope(), Scope::None) {
+            Self::OBSERVED
+        } else {
+            Self::OBSERVED | Self::WAS_OBSERVED
+        };
+        WideRecord([epoch, who, what & !places | bits & places])
     }
 
     /// Whether [`WideRecord::OBSERVED`] is set.

@@ -146,16 +146,55 @@ fn a_relaxed_rmw_continues_a_release_sequence_without_adding_to_it() {
 }
 
 #[test]
-fn an_ordered_relaxed_store_ends_the_release_sequence() {
+fn a_reader_whose_second_hook_is_late_still_finds_the_release() {
+    // Block 2 reads the flag, then block 1 (ordered after the release) resets it, then block 2 looks for the token.
     let d = device();
     let b = grid(&d, 0, 0, 1, 3);
     b[0].store(0);
     b[0].release(64);
+    let op = Op::new(Load, 4, Order::Acquire, Scope::Gpu);
+    let addr = d.real() + 64;
+    let context = detector::strong_before::<Format, _>(b[2].state(), addr, op, 3);
     b[1].acquire(64);
     b[1].relaxed_store(64);
+    detector::strong_after::<Format, _>(b[2].state(), addr, op, 3, context, true);
+    b[2].load(0);
+    assert_silent(&d);
+}
+
+#[test]
+fn a_release_goes_on_with_its_threads_strong_writes() {
+    // PTX: a release operation followed by a strong write on the same location is a release pattern.
+    for write in [Store, Rmw] {
+        for earlier_fence in [true, false] {
+            let d = device();
+            let b = grid(&d, 0, 0, 1, 2);
+            if earlier_fence {
+                b[0].fence(Order::AcqRel, Scope::Gpu);
+            }
+            b[0].store(0);
+            b[0].release(64);
+            b[0].strong(write, Order::Relaxed, Scope::Gpu, 64);
+            b[1].acquire(64);
+            b[1].load(0);
+            assert_silent(&d);
+        }
+    }
+}
+
+#[test]
+fn a_fences_token_from_before_an_acquire_does_not_stand_for_what_was_acquired() {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 3);
+    b[0].store(0);
+    b[0].release(64);
+    b[1].fence(Order::AcqRel, Scope::Gpu);
+    b[1].relaxed_store(68);
+    b[1].acquire(64);
+    b[1].add(Order::Relaxed, 64);
     b[2].acquire(64);
     b[2].load(0);
-    only(&d, RaceKind::Raw, RaceClass::Race);
+    assert_silent(&d);
 }
 
 #[test]
@@ -306,6 +345,60 @@ fn a_flag_that_was_polled_may_be_cleared_by_the_one_who_saw_it() {
         b[1].store(64);
         assert_eq!(d.races().is_empty(), seen);
     }
+}
+
+#[test]
+fn what_one_has_observed_is_ordered_before_whoever_acquires_from_him() {
+    // PTX: the store is observed by the load, which precedes the last store in base causality order.
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 3);
+    b[0].relaxed_store(64);
+    b[1].relaxed_load(64);
+    b[1].release(68);
+    b[2].acquire(68);
+    b[2].store(64);
+    assert_silent(&d);
+}
+
+#[test]
+fn an_add_observes_whoever_comes_between_its_hook_and_itself() {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 2);
+    let op = Op::new(Rmw, 4, Order::Relaxed, Scope::Gpu);
+    let addr = d.real() + 64;
+    let context = detector::strong_before::<Format, _>(b[0].state(), addr, op, 3);
+    b[1].add(Order::Relaxed, 64);
+    detector::strong_after::<Format, _>(b[0].state(), addr, op, 3, context, true);
+    b[0].store(64);
+    assert_silent(&d);
+}
+
+#[test]
+fn an_own_store_does_not_undo_what_was_observed() {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 2);
+    b[0].add(Order::Relaxed, 64);
+    b[1].relaxed_load(64);
+    b[1].relaxed_store(64);
+    b[1].store(64);
+    assert_silent(&d);
+}
+
+#[test]
+fn a_slots_next_tenant_can_observe_the_last_ones_write() {
+    let d = new_device(Shape {
+        num_sms: 1,
+        slots_per_sm: 1,
+        ..Shape::default()
+    });
+    let record = d.launch(0, 0, 1);
+    let a = Block::enter(&d, record, 0, 0, 0);
+    a.relaxed_store(64);
+    a.exit();
+    let b = Block::enter(&d, record, 0, 0, 1);
+    b.relaxed_load(64);
+    b.store(64);
+    assert_silent(&d);
 }
 
 #[test]

@@ -1,1 +1,15 @@
-//! The detector held against an oracle.
+//! The detector held against an oracle: random programs run on gsan-device's host instance, and a slow, independent
+//! happens-before checker judges every finding and every miss.
+//!
+//! [`program`] has the programs, [`generate`] makes them, [`interpreter`] runs them, [`oracle`] says what races,
+//! [`compare`] holds the two against each other, [`shrink`] makes a failing program small, [`campaign`] does it often.
+
+pub mod campaign;
+pub mod compare;
+pub mod generate;
+pub mod interpreter;
+pub mod oracle;
+pub mod program;
+pub mod random;
+pub mod shrink;
+pub mod trace;

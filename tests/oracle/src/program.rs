@@ -222,13 +222,17 @@ impl Program {
     /// All threads: kernel, block, index in the block, instructions.
     pub fn threads(&self) -> impl Iterator<Item = (usize, usize, usize, &Vec<Op>)> {
         self.kernels.iter().enumerate().flat_map(|(k, kernel)| {
-            kernel.blocks.iter().enumerate().flat_map(move |(b, block)| {
-                block
-                    .threads
-                    .iter()
-                    .enumerate()
-                    .map(move |(t, ops)| (k, b, t, ops))
-            })
+            kernel
+                .blocks
+                .iter()
+                .enumerate()
+                .flat_map(move |(b, block)| {
+                    block
+                        .threads
+                        .iter()
+                        .enumerate()
+                        .map(move |(t, ops)| (k, b, t, ops))
+                })
         })
     }
 }
@@ -284,15 +288,17 @@ impl fmt::Display for Access {
             Kind::Store(v) => write!(f, ".b{bits} {}, {v}", self.place)?,
             Kind::Add(v) | Kind::Reduce(v) => write!(f, ".add.u{bits} {}, {v}", self.place)?,
             Kind::Exchange(v) => write!(f, ".exch.b{bits} {}, {v}", self.place)?,
-            Kind::Cas { expect, new } => {
-                write!(f, ".cas.b{bits} {}, {expect}, {new}", self.place)?
-            }
+            Kind::Cas { expect, new } => write!(f, ".cas.b{bits} {}, {expect}, {new}", self.place)?,
         }
         match self.until {
             None => Ok(()),
             Some(Until { condition, retries }) => match condition {
-                Condition::AtLeast(v) => write!(f, "   until >= {v} (else leave; {retries} retries)"),
-                Condition::Equals(v) => write!(f, "   until == {v} (else leave; {retries} retries)"),
+                Condition::AtLeast(v) => {
+                    write!(f, "   until >= {v} (else leave; {retries} retries)")
+                }
+                Condition::Equals(v) => {
+                    write!(f, "   until == {v} (else leave; {retries} retries)")
+                }
             },
         }
     }
@@ -302,7 +308,9 @@ impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Op::Access(a) => a.fmt(f),
-            Op::Fence { order, scope } => write!(f, "fence.{}{}", suffix(*order), scope_name(*scope)),
+            Op::Fence { order, scope } => {
+                write!(f, "fence.{}{}", suffix(*order), scope_name(*scope))
+            }
             Op::Barrier => f.write_str("bar.sync 0"),
         }
     }
@@ -311,9 +319,15 @@ impl fmt::Display for Op {
 impl fmt::Display for HostStep {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            HostStep::Launch { kernel, stream } => write!(f, "launch kernel {kernel} on stream {stream}"),
-            HostStep::Record { event, stream } => write!(f, "record event {event} on stream {stream}"),
-            HostStep::Wait { event, stream } => write!(f, "stream {stream} waits for event {event}"),
+            HostStep::Launch { kernel, stream } => {
+                write!(f, "launch kernel {kernel} on stream {stream}")
+            }
+            HostStep::Record { event, stream } => {
+                write!(f, "record event {event} on stream {stream}")
+            }
+            HostStep::Wait { event, stream } => {
+                write!(f, "stream {stream} waits for event {event}")
+            }
             HostStep::Synchronize { stream } => write!(f, "synchronize stream {stream}"),
         }
     }

@@ -1,0 +1,468 @@
+//! The detector's findings against the oracle's races.
+//!
+//! A finding is right when it names two accesses that the oracle calls racing. A race that was not found belongs to a
+//! [`Class`]: which one is computed, by weakening the oracle rule by rule to what the detector is documented to
+//! approximate, by looking at what a cell could still know, and by running the same instructions again on a device without
+//! a limit.
+
+use crate::interpreter::{self, Format, Run, Setup};
+use crate::oracle::{Model, Oracle};
+use crate::program::{Program, Space};
+use gsan_device::layout::{RaceKind, RaceRecord, RaceSide};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Why a race was not found, or in what sense a finding is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// The pair was found.
+    Found,
+    /// The other pairs of an access that was found: one finding per access.
+    OnePerAccess,
+    /// Cluster scope counts as the device's.
+    ClusterScope,
+    /// Two threads of one block.
+    SameBlock,
+    /// Ordered if a block is one thread.
+    BlockIdentity,
+    /// Strong accesses of different width or place that share a word.
+    MixedWidth,
+    /// The release sequence went through an access whose scope is too narrow.
+    ScopeChain,
+    /// A strong store kept the release that it overwrote.
+    KeptRelease,
+    /// A compare-and-swap published its release, and failed.
+    FailedCas,
+    /// A write after a release fence counts as published by the fence.
+    FenceEpoch,
+    /// The thread had observed the word, or knows who had.
+    Observed,
+    /// Memory without shadow, whose accesses aren't checked.
+    NoShadow,
+    /// Synchronisation through memory without shadow: clocks there only grow, and are shared.
+    ForeignClock,
+    /// A further weak store of an epoch in which one has been checked already.
+    Repeated,
+    /// The cell keeps the last write only.
+    LastWrite,
+    /// The cell keeps each reader's last read only.
+    LastRead,
+    /// More readers (in the wide format: more different accesses) than the cell has places.
+    ReaderSample,
+    /// A hook ran some time before or after its instruction.
+    Window,
+    /// A slot was reused or shared.
+    Slot,
+    /// A ring went round.
+    RingWrap,
+    /// An epoch at the format's end.
+    Saturated,
+    /// Nothing explains it.
+    Unexplained,
+}
+
+/// In what sense a finding is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// The two accesses race.
+    Race,
+    /// They race if the access runs when its hook did, before it acquired what it then read.
+    AtTheHook,
+    /// The access races, but not with whom the finding names.
+    OtherPartner,
+    /// Ordered by nothing but the order of two `fence.sc`s.
+    ScFences,
+    /// Ordered by way of a word that is itself raced on.
+    AfterRace,
+    /// Different bytes of one word.
+    SubWord,
+    /// Ordered: a false alarm.
+    False,
+}
+
+/// What comparing one run gives.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Races by class.
+    pub races: BTreeMap<Class, u64>,
+    /// Findings by verdict.
+    pub findings: BTreeMap<Verdict, u64>,
+    /// What must not be, in words.
+    pub failures: Vec<Failure>,
+}
+
+/// A false alarm or an unexplained miss.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which of the two.
+    pub false_alarm: bool,
+    /// The two accesses.
+    pub text: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let what = if self.false_alarm {
+            "false alarm"
+        } else {
+            "unexplained miss"
+        };
+        write!(f, "{what}: {}", self.text)
+    }
+}
+
+/// Devices to explain misses on.
+pub struct Reference {
+    roomy: Setup,
+}
+
+impl Reference {
+    /// They are laid out once.
+    pub fn new(format: Format) -> Reference {
+        Reference {
+            roomy: Setup::roomy(format),
+        }
+    }
+}
+
+/// The weakened rules, in the order in which they are tried; each adds to those before.
+const STEPS: [(Class, fn(&mut Model)); 9] = [
+    (Class::ClusterScope, |m| m.cluster_is_device = true),
+    (Class::BlockIdentity, |m| m.blocks = true),
+    (Class::MixedWidth, |m| m.any_width = true),
+    (Class::ScopeChain, |m| m.any_chain = true),
+    (Class::KeptRelease, |m| m.kept_release = true),
+    (Class::FailedCas, |m| m.failed_cas = true),
+    (Class::ForeignClock, |m| m.hashed_foreign = true),
+    (Class::FenceEpoch, |m| m.fence_epoch = true),
+    (Class::Observed, |m| m.observed_word = true),
+];
+
+/// Compares a run's findings with the oracle's races.
+pub fn compare(program: &Program, setup: &Setup, run: &Run, reference: &Reference) -> Outcome {
+    let ptx = Oracle::new(&run.trace, Model::PTX);
+    let mut outcome = Outcome::default();
+    let by_id: BTreeMap<usize, usize> = (ptx.events.iter().enumerate())
+        .map(|(i, e)| (e.id, i))
+        .collect();
+    let mut found = vec![false; ptx.events.len()];
+    let (mut no_sc, mut distrustful) = (None, None);
+    for record in &run.races {
+        let Some(&current) = by_id.get(&(record.current.site as usize)) else {
+            continue;
+        };
+        found[current] = true;
+        let no_sc = no_sc.get_or_insert_with(|| {
+            Oracle::new(
+                &run.trace,
+                Model {
+                    sc_fences: false,
+                    ..Model::PTX
+                },
+            )
+        });
+        let mut verdict = judge(run, &ptx, no_sc, record, current);
+        if verdict > Verdict::OtherPartner && other_partner(&ptx, record, current) {
+            verdict = Verdict::OtherPartner;
+        }
+        if verdict == Verdict::False {
+            let distrustful = distrustful.get_or_insert_with(|| ptx.without_raced(&run.trace));
+            if judge(run, distrustful, distrustful, record, current) != Verdict::False {
+                verdict = Verdict::AfterRace;
+            }
+        }
+        *outcome.findings.entry(verdict).or_default() += 1;
+        if verdict == Verdict::False {
+            outcome.failures.push(Failure {
+                false_alarm: true,
+                text: describe_record(run, &ptx, record, current),
+            });
+        }
+    }
+    let mut explain = Explain {
+        program,
+        setup,
+        run,
+        reference,
+        ptx: &ptx,
+        weaker: Vec::new(),
+        replays: BTreeMap::new(),
+    };
+    for (x, y) in ptx.pairs() {
+        let class = if found[x] || found[y] {
+            let exact = run
+                .races
+                .iter()
+                .any(|r| names(run, &ptx, r, x, y) || names(run, &ptx, r, y, x));
+            if exact {
+                Class::Found
+            } else {
+                Class::OnePerAccess
+            }
+        } else {
+            explain.class(x, y)
+        };
+        *outcome.races.entry(class).or_default() += 1;
+        if class == Class::Unexplained {
+            outcome.failures.push(Failure {
+                false_alarm: false,
+                text: describe_pair(run, &ptx, x, y),
+            });
+        }
+    }
+    outcome
+}
+
+/// Whether a record can mean this pair.
+fn names(run: &Run, oracle: &Oracle, record: &RaceRecord, prior: usize, current: usize) -> bool {
+    if oracle.events[current].id != record.current.site as usize {
+        return false;
+    }
+    let thread = run.trace.threads[oracle.events[prior].access.thread];
+    let launch = run.kernel_of_launch.get(record.prior.launch_id as usize);
+    let known = |bit: u32| record.prior.known & bit != 0;
+    fits(oracle, record, prior, current)
+        && (!known(RaceSide::LAUNCH) || launch == Some(&thread.kernel))
+        && (!known(RaceSide::BLOCK) || record.prior.block[0] as usize == thread.block)
+}
+
+/// Whether the access races in the way that the record says, with whomever.
+fn other_partner(ptx: &Oracle, record: &RaceRecord, current: usize) -> bool {
+    (0..ptx.events.len()).any(|prior| {
+        let (x, y) = (prior.min(current), prior.max(current));
+        prior != current && fits(ptx, record, prior, current) && ptx.races(x, y)
+    })
+}
+
+/// Whether a record's kind can mean this pair.
+fn fits(oracle: &Oracle, record: &RaceRecord, prior: usize, current: usize) -> bool {
+    let (p, c) = (&oracle.events[prior].access, &oracle.events[current].access);
+    if record.kind == RaceKind::Raw as u32 {
+        p.writes && c.reads
+    } else if record.kind == RaceKind::War as u32 {
+        p.reads && c.writes
+    } else {
+        p.writes && c.writes
+    }
+}
+
+fn judge(run: &Run, ptx: &Oracle, no_sc: &Oracle, record: &RaceRecord, current: usize) -> Verdict {
+    let mut best = Verdict::False;
+    for prior in 0..ptx.events.len() {
+        if prior == current || !names(run, ptx, record, prior, current) {
+            continue;
+        }
+        let (x, y) = (prior.min(current), prior.max(current));
+        let verdict = if ptx.races(x, y) {
+            Verdict::Race
+        } else if ptx.conflict(x, y) && prior < current && !ptx.ordered_before_acquiring(x, y) {
+            Verdict::AtTheHook
+        } else if no_sc.conflict(x, y)
+            && (!no_sc.ordered(x, y) || prior < current && !no_sc.ordered_before_acquiring(x, y))
+        {
+            Verdict::ScFences
+        } else if sub_word(ptx, x, y) {
+            Verdict::SubWord
+        } else {
+            Verdict::False
+        };
+        best = best.min(verdict);
+    }
+    best
+}
+
+/// Different bytes of one word, which would race if they were the same.
+fn sub_word(oracle: &Oracle, x: usize, y: usize) -> bool {
+    let (a, b) = (&oracle.events[x].access, &oracle.events[y].access);
+    !a.place.overlaps(b.place)
+        && a.place.shares_word(b.place)
+        && !oracle.ordered_before_acquiring(x, y)
+}
+
+struct Explain<'a> {
+    program: &'a Program,
+    setup: &'a Setup,
+    run: &'a Run,
+    reference: &'a Reference,
+    ptx: &'a Oracle,
+    weaker: Vec<Oracle>,
+    /// Accesses that were found in another run of the same instructions.
+    replays: BTreeMap<u8, Vec<(usize, usize)>>,
+}
+
+impl Explain<'_> {
+    fn class(&mut self, x: usize, y: usize) -> Class {
+        let (a, b) = (self.ptx.events[x].access, self.ptx.events[y].access);
+        let threads = &self.run.trace.threads;
+        if threads[a.thread].global_block == threads[b.thread].global_block {
+            return Class::SameBlock;
+        }
+        if a.place.space == Space::Foreign {
+            return Class::NoShadow;
+        }
+        for (i, (class, _)) in STEPS.iter().enumerate() {
+            if !self.weaker(i).races(x, y) {
+                return *class;
+            }
+        }
+        // The same instructions, without what the hooks' distance and the device's limits add.
+        for (which, class) in [(0, Class::Window), (1, Class::Slot), (2, Class::RingWrap)] {
+            if self.found_again(which, x, y) {
+                return match (class, self.setup.age) {
+                    (Class::Window, _) => class,
+                    (_, 0) if self.run.counters.ring_wrap > 0 && self.setup.roomy => {
+                        Class::RingWrap
+                    }
+                    (_, 0) => class,
+                    _ => Class::Saturated,
+                };
+            }
+        }
+        self.history(x, y)
+    }
+
+    fn weaker(&mut self, step: usize) -> &Oracle {
+        while self.weaker.len() <= step {
+            let wide = self.setup.format == Format::Wide;
+            let mut model = Model {
+                weak_keeps: wide,
+                any_read_observes: wide,
+                ..Model::PTX
+            };
+            for (_, weaken) in &STEPS[..=self.weaker.len()] {
+                weaken(&mut model);
+            }
+            self.weaker.push(Oracle::new(&self.run.trace, model));
+        }
+        &self.weaker[step]
+    }
+
+    /// Whether a replay found either access.
+    fn found_again(&mut self, which: u8, x: usize, y: usize) -> bool {
+        if which > 1 {
+            return false;
+        }
+        let found = self.replays.entry(which).or_insert_with(|| {
+            let setup = if which == 0 {
+                self.setup
+            } else {
+                &self.reference.roomy
+            };
+            let run = interpreter::replay(self.program, setup, &self.run.schedule, true);
+            let ids: BTreeMap<usize, (usize, usize)> = run
+                .trace
+                .items
+                .iter()
+                .filter_map(|i| match i {
+                    crate::trace::Item::Access(id, _) => Some(*id),
+                    _ => None,
+                })
+                .enumerate()
+                .map(|(n, id)| (id, (n, n)))
+                .collect();
+            run.races
+                .iter()
+                .filter_map(|r| ids.get(&(r.current.site as usize)).copied())
+                .collect()
+        });
+        found.iter().any(|&(n, _)| n == x || n == y)
+    }
+
+    /// What the word's cell no longer knew.
+    fn history(&self, x: usize, y: usize) -> Class {
+        let events = &self.ptx.events;
+        let (a, b) = (events[x].access, events[y].access);
+        let block = |e: usize| self.run.trace.threads[events[e].access.thread].global_block;
+        let shared = |e: usize| {
+            let p = events[e].access.place;
+            p.shares_word(a.place) && p.shares_word(b.place)
+        };
+        let between = || (x + 1..y).filter(|&e| shared(e));
+        let written = a.writes && between().any(|e| events[e].access.writes);
+        let read = a.reads && between().any(|e| events[e].access.reads && block(e) == block(x));
+        let mut readers: Vec<usize> = (0..=y)
+            .filter(|&e| shared(e) && events[e].access.reads)
+            .map(block)
+            .collect();
+        readers.sort_unstable();
+        readers.dedup();
+        let sampled = match self.setup.format {
+            Format::Reference => readers.len() > 4,
+            Format::Wide => {
+                let mut kept: Vec<_> = (0..=y)
+                    .filter(|&e| shared(e))
+                    .map(|e| {
+                        (
+                            block(e),
+                            events[e].access.writes,
+                            events[e].access.scope,
+                            events[e].access.place,
+                        )
+                    })
+                    .collect();
+                kept.sort_unstable();
+                kept.dedup();
+                kept.len() > 4
+            }
+        };
+        if sampled && self.setup.format == Format::Wide {
+            return Class::ReaderSample;
+        }
+        let repeated = b.writes
+            && !b.is_strong()
+            && between().any(|e| {
+                let c = events[e].access;
+                c.writes && block(e) == block(y) && self.ptx.races(x, e)
+            });
+        if repeated {
+            return Class::Repeated;
+        }
+        let write_hidden = !a.writes || written;
+        let read_hidden = !a.reads || !b.writes || read || sampled;
+        match (write_hidden, read_hidden) {
+            (true, true) if written => Class::LastWrite,
+            (true, true) if read => Class::LastRead,
+            (true, true) => Class::ReaderSample,
+            _ => Class::Unexplained,
+        }
+    }
+}
+
+fn describe_access(run: &Run, oracle: &Oracle, e: usize) -> String {
+    let event = &oracle.events[e];
+    let t = run.trace.threads[event.access.thread];
+    format!(
+        "#{e} kernel {} block {} thread {} op {} ({:?} {:?}{}{} {})",
+        t.kernel,
+        t.block,
+        t.thread,
+        event.access.index,
+        event.access.order,
+        event.access.scope,
+        if event.access.reads { " reads" } else { "" },
+        if event.access.writes { " writes" } else { "" },
+        event.access.place,
+    )
+}
+
+fn describe_pair(run: &Run, oracle: &Oracle, x: usize, y: usize) -> String {
+    format!(
+        "{} and {}",
+        describe_access(run, oracle, x),
+        describe_access(run, oracle, y)
+    )
+}
+
+fn describe_record(run: &Run, oracle: &Oracle, record: &RaceRecord, current: usize) -> String {
+    let kind = ["?", "RAW", "WAR", "WAW"][record.kind.min(3) as usize];
+    format!(
+        "{kind} class {} at {}, prior: launch {} block {} slot {} epoch {} (known {:#x})",
+        record.class,
+        describe_access(run, oracle, current),
+        record.prior.launch_id,
+        record.prior.block[0],
+        record.prior.slot,
+        record.prior.epoch,
+        record.prior.known,
+    )
+}

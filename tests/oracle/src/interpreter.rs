@@ -1,0 +1,727 @@
+//! Runs a program on the detector's host instance under a seeded schedule.
+//!
+//! Each memory instruction takes up to three steps, as in instrumented code: the hook before it, the instruction, the
+//! hook after it. Other threads' steps come between. The order of the steps is recorded, so that the same instructions can be
+//! run again in the same order on another device, or with their hooks right beside them.
+
+use crate::program::{Access, HostStep, Kind, Op, Place, Program, Space};
+use crate::random::Random;
+use crate::trace::{self, Item, ThreadInfo, Trace};
+use gsan_device::block;
+use gsan_device::cell::Cell;
+use gsan_device::clock::State;
+use gsan_device::detector;
+use gsan_device::host::{Device, Host, Shape};
+use gsan_device::layout::{self, Counters, Op as Word, RaceRecord, Scope};
+use gsan_device::reference::ReferenceCell;
+use gsan_device::wide::Wide;
+
+/// Address of [`Space::Foreign`]: no memory of the device's.
+pub const FOREIGN_BASE: u64 = 1 << 40;
+
+/// A device to run on, and how blocks are placed.
+pub struct Setup {
+    device: Device,
+    /// What it has.
+    pub shape: Shape,
+    /// Epochs that the slots have seen already.
+    pub age: u32,
+    /// Each block has a slot of its own.
+    pub roomy: bool,
+    /// The cells.
+    pub format: Format,
+}
+
+/// A cell format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    /// 24 bytes per word, the classic tool's.
+    Reference,
+    /// 64 bytes per word.
+    Wide,
+}
+
+/// Blocks of all kernels of a program, at most.
+pub const MAX_BLOCKS: usize = 12;
+/// Host steps of a program, at most.
+pub const MAX_STEPS: usize = 12;
+
+impl Setup {
+    fn with(format: Format, num_sms: u32, slots_per_sm: u32, ring: u32, age: u32) -> Setup {
+        let shape = Shape {
+            num_sms,
+            slots_per_sm,
+            clock_buffer_size: ring,
+            real_size: u64::from(Space::SIZE),
+            race_capacity: 512,
+            launches: MAX_STEPS as u32,
+            rows: 3 * MAX_STEPS as u32 + 4,
+            cell: match format {
+                Format::Reference => ReferenceCell::STRIDE,
+                Format::Wide => Wide::STRIDE,
+            },
+        };
+        Setup {
+            device: Device::new(shape),
+            shape,
+            age,
+            roomy: num_sms as usize >= MAX_BLOCKS,
+            format,
+        }
+    }
+
+    /// A slot per block, a ring that never goes round.
+    pub fn roomy(format: Format) -> Setup {
+        Setup::with(format, MAX_BLOCKS as u32, 1, 512, 0)
+    }
+
+    /// A slot per block, a tiny ring.
+    pub fn small_ring(format: Format) -> Setup {
+        Setup::with(format, MAX_BLOCKS as u32, 1, 3, 0)
+    }
+
+    /// Two slots per multiprocessor, which are reused.
+    pub fn reused(format: Format) -> Setup {
+        Setup::with(format, 2, 2, 64, 0)
+    }
+
+    /// One slot for everybody on a multiprocessor, a tiny ring.
+    pub fn crowded(format: Format) -> Setup {
+        Setup::with(format, 2, 1, 4, 0)
+    }
+
+    /// Epochs at the format's end.
+    pub fn aged(format: Format) -> Setup {
+        Setup::with(
+            format,
+            MAX_BLOCKS as u32,
+            1,
+            64,
+            layout::ScalarClock::SATURATED - 4,
+        )
+    }
+}
+
+/// How the steps of a run follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The host takes its next step.
+    Host,
+    /// The first task of a stream begins or happens.
+    Task(usize),
+    /// A block's first thread takes a slot.
+    Enter(usize),
+    /// A thread's hook before its next instruction.
+    Before(usize),
+    /// A thread's instruction.
+    Instruction(usize),
+    /// A thread's hook after its instruction.
+    After(usize),
+    /// A thread leaves.
+    Leave(usize),
+}
+
+/// The recorded order of a run's steps.
+#[derive(Clone, Debug, Default)]
+pub struct Schedule(Vec<Step>);
+
+/// What came of a run.
+pub struct Run {
+    /// What happened.
+    pub trace: Trace,
+    /// In what order.
+    pub schedule: Schedule,
+    /// What the detector found; a site is an access's number in the trace.
+    pub races: Vec<RaceRecord>,
+    /// What it tallied.
+    pub counters: Counters,
+    /// Which kernel a launch number means.
+    pub kernel_of_launch: Vec<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// Its block has not begun.
+    Waiting,
+    Before,
+    Instruction,
+    After,
+    /// At a barrier.
+    Barrier,
+    Leaving,
+    Gone,
+}
+
+struct Thread {
+    info: ThreadInfo,
+    phase: Phase,
+    index: usize,
+    retries: u32,
+    host: Option<Host>,
+    context: u64,
+    read: u128,
+    success: bool,
+    /// The number of the access that is under way.
+    id: usize,
+    /// It has waited in vain and lets others go first.
+    patient: bool,
+}
+
+struct Machine<'a> {
+    program: &'a Program,
+    setup: &'a Setup,
+    threads: Vec<Thread>,
+    /// First thread and number of threads of each global block.
+    blocks: Vec<(usize, usize)>,
+    sm_of_block: Vec<u32>,
+    entered: Vec<bool>,
+    /// Per stream: tasks not yet begun, in order; and the launch that runs.
+    queues: Vec<Vec<usize>>,
+    running: Vec<Option<usize>>,
+    records_of_step: Vec<u64>,
+    next_step: usize,
+    memory: [u8; 3 * Space::SIZE as usize],
+    rows: u32,
+    stream_row: Vec<u32>,
+    host_row: u32,
+    inherited: Vec<u32>,
+    waits_for: Vec<Option<usize>>,
+    event_row: Vec<Option<u32>>,
+    accesses: usize,
+    out: Run,
+}
+
+/// Runs the program under the schedule of a seed.
+pub fn run(program: &Program, setup: &Setup, seed: u64) -> Run {
+    let mut machine = Machine::new(program, setup);
+    let mut random = Random::new(seed);
+    for sm in &mut machine.sm_of_block {
+        if !setup.roomy {
+            *sm = random.below(setup.shape.num_sms as usize) as u32;
+        }
+    }
+    // How often a thread goes on where it could be interrupted.
+    let steadiness = random.pick(&[0, 50, 80, 95]);
+    let mut last = None;
+    loop {
+        let steps = machine.possible();
+        if steps.is_empty() {
+            break;
+        }
+        let keep = last.and_then(|t| steps.iter().find(|s| machine.thread_of(**s) == Some(t)));
+        let step = match keep {
+            Some(&step) if random.chance(steadiness) => step,
+            _ => random.pick(&steps),
+        };
+        last = machine.thread_of(step);
+        machine.take(step, true);
+    }
+    machine.finish()
+}
+
+/// Runs the same instructions in the same order; with `glued`, hooks run right before and after their instruction.
+pub fn replay(program: &Program, setup: &Setup, schedule: &Schedule, glued: bool) -> Run {
+    let mut machine = Machine::new(program, setup);
+    for &step in &schedule.0 {
+        match step {
+            Step::Before(_) | Step::After(_) if glued => {}
+            Step::Instruction(t) if glued => {
+                machine.take(Step::Before(t), true);
+                machine.take(Step::Instruction(t), true);
+                if machine.threads[t].phase == Phase::After {
+                    machine.take(Step::After(t), true);
+                }
+            }
+            _ => machine.take(step, true),
+        }
+    }
+    machine.finish()
+}
+
+impl<'a> Machine<'a> {
+    fn new(program: &'a Program, setup: &'a Setup) -> Machine<'a> {
+        setup.device.reset();
+        if setup.age > 0 {
+            setup.device.set_epochs(setup.age);
+        }
+        let mut threads: Vec<Thread> = Vec::new();
+        let mut blocks: Vec<(usize, usize)> = Vec::new();
+        let mut clusters = 0;
+        for (k, b, t, _) in program.threads() {
+            if t == 0 {
+                blocks.push((threads.len(), 0));
+                let size = program.kernels[k].cluster.max(1);
+                clusters += usize::from(b % size == 0);
+            }
+            let global_block = blocks.len() - 1;
+            blocks[global_block].1 += 1;
+            threads.push(Thread {
+                info: ThreadInfo {
+                    kernel: k,
+                    block: b,
+                    global_block,
+                    cluster: clusters,
+                    thread: t,
+                },
+                phase: Phase::Waiting,
+                index: 0,
+                retries: 0,
+                host: None,
+                context: 0,
+                read: 0,
+                success: true,
+                id: 0,
+                patient: false,
+            });
+        }
+        let streams = 1
+            + (program.host.iter())
+                .map(|s| match *s {
+                    HostStep::Launch { stream, .. }
+                    | HostStep::Record { stream, .. }
+                    | HostStep::Wait { stream, .. }
+                    | HostStep::Synchronize { stream } => stream,
+                })
+                .max()
+                .unwrap_or(0);
+        let steps = program.host.len();
+        let mut machine = Machine {
+            program,
+            setup,
+            sm_of_block: (0..blocks.len())
+                .map(|b| b as u32 % setup.shape.num_sms)
+                .collect(),
+            entered: vec![false; blocks.len()],
+            blocks,
+            queues: vec![Vec::new(); streams],
+            running: vec![None; streams],
+            records_of_step: vec![0; steps],
+            next_step: 0,
+            memory: [0; 3 * Space::SIZE as usize],
+            rows: 0,
+            stream_row: Vec::new(),
+            host_row: 0,
+            inherited: vec![0; steps],
+            waits_for: vec![None; steps],
+            event_row: vec![None; steps],
+            accesses: 0,
+            out: Run {
+                trace: Trace {
+                    threads: threads.iter().map(|t| t.info).collect(),
+                    items: Vec::new(),
+                },
+                schedule: Schedule::default(),
+                races: Vec::new(),
+                counters: Counters::default(),
+                kernel_of_launch: vec![usize::MAX; steps],
+            },
+            threads,
+        };
+        machine.host_row = machine.new_row(&[]);
+        machine.stream_row = (0..streams).map(|_| 0).collect();
+        machine
+    }
+
+    fn finish(mut self) -> Run {
+        self.out.races = self.setup.device.races();
+        self.out.counters = self.setup.device.counters();
+        self.out
+    }
+
+    /// A fresh row that joins others.
+    fn new_row(&mut self, from: &[u32]) -> u32 {
+        let row = self.rows;
+        self.rows += 1;
+        for &f in from {
+            self.setup.device.join_row(row, f, false);
+        }
+        row
+    }
+
+    fn thread_of(&self, step: Step) -> Option<usize> {
+        match step {
+            Step::Before(t) | Step::Instruction(t) | Step::After(t) | Step::Leave(t) => Some(t),
+            _ => None,
+        }
+    }
+
+    fn possible(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if let Some(step) = self.program.host.get(self.next_step) {
+            let ready = match *step {
+                HostStep::Synchronize { stream } => {
+                    self.queues[stream].is_empty() && self.running[stream].is_none()
+                }
+                _ => true,
+            };
+            if ready {
+                steps.push(Step::Host);
+            }
+        }
+        for (s, queue) in self.queues.iter().enumerate() {
+            if let (Some(&task), None) = (queue.first(), self.running[s]) {
+                let ready = self.waits_for[task].is_none_or(|w| self.event_row[w].is_some());
+                if ready {
+                    steps.push(Step::Task(s));
+                }
+            }
+        }
+        for (b, &(first, _)) in self.blocks.iter().enumerate() {
+            let kernel = self.threads[first].info.kernel;
+            if !self.entered[b]
+                && self
+                    .running
+                    .iter()
+                    .flatten()
+                    .any(|&r| self.kernel_of(r) == Some(kernel))
+            {
+                steps.push(Step::Enter(b));
+            }
+        }
+        let of = |t: usize, thread: &Thread| match thread.phase {
+            Phase::Before => Some(Step::Before(t)),
+            Phase::Instruction => Some(Step::Instruction(t)),
+            Phase::After => Some(Step::After(t)),
+            Phase::Leaving => Some(Step::Leave(t)),
+            Phase::Waiting | Phase::Barrier | Phase::Gone => None,
+        };
+        let all = || self.threads.iter().enumerate();
+        steps.extend(
+            all()
+                .filter(|(_, t)| !t.patient)
+                .filter_map(|(i, t)| of(i, t)),
+        );
+        if steps.is_empty() {
+            steps.extend(all().filter_map(|(i, t)| of(i, t)));
+        }
+        steps
+    }
+
+    fn kernel_of(&self, step: usize) -> Option<usize> {
+        match self.program.host[step] {
+            HostStep::Launch { kernel, .. } => Some(kernel),
+            _ => None,
+        }
+    }
+
+    fn take(&mut self, step: Step, record: bool) {
+        if record {
+            self.out.schedule.0.push(step);
+        }
+        match step {
+            Step::Host => self.host_step(),
+            Step::Task(stream) => self.task(stream),
+            Step::Enter(block) => self.enter(block),
+            Step::Before(t) => self.before(t),
+            Step::Instruction(t) => {
+                self.threads.iter_mut().for_each(|t| t.patient = false);
+                self.instruction(t);
+            }
+            Step::After(t) => {
+                if let Some(Op::Access(access)) = self.op(t) {
+                    let thread = &self.threads[t];
+                    if let Some(state) = self.state(t) {
+                        let addr = self.address(access.place);
+                        let (op, site) = (word(&access), thread.id as u32);
+                        let after = match self.setup.format {
+                            Format::Reference => detector::strong_after::<ReferenceCell, Host>,
+                            Format::Wide => detector::strong_after::<Wide, Host>,
+                        };
+                        after(state, addr, op, site, thread.context, thread.success);
+                    }
+                    self.advance(t, access);
+                }
+            }
+            Step::Leave(t) => self.leave(t),
+        }
+    }
+
+    fn host_step(&mut self) {
+        let index = self.next_step;
+        self.next_step += 1;
+        let step = self.program.host[index];
+        match step {
+            HostStep::Launch { stream, .. } | HostStep::Record { stream, .. } => {
+                self.queues[stream].push(index)
+            }
+            HostStep::Wait { stream, event } => {
+                self.waits_for[index] = self.program.host[..index]
+                    .iter()
+                    .rposition(|s| matches!(*s, HostStep::Record { event: e, .. } if e == event));
+                self.queues[stream].push(index);
+            }
+            HostStep::Synchronize { stream } => {
+                self.host_row = self.new_row(&[self.host_row, self.stream_row[stream]]);
+            }
+        }
+        self.inherited[index] = self.host_row;
+        self.out.trace.items.push(Item::Host(index, step));
+    }
+
+    fn task(&mut self, stream: usize) {
+        let index = self.queues[stream].remove(0);
+        self.out.trace.items.push(Item::Task(index));
+        let mut from = vec![self.stream_row[stream], self.inherited[index]];
+        match self.program.host[index] {
+            HostStep::Launch { kernel, .. } => {
+                let base = self.new_row(&from);
+                let out = self.new_row(&[]);
+                self.records_of_step[index] = self.setup.device.launch(index as u32, base, out);
+                self.out.kernel_of_launch[index] = kernel;
+                self.stream_row[stream] = out;
+                self.running[stream] = Some(index);
+                self.end_kernel_if_done(kernel);
+            }
+            HostStep::Record { .. } => {
+                let row = self.new_row(&from);
+                self.event_row[index] = Some(row);
+                self.stream_row[stream] = row;
+            }
+            HostStep::Wait { .. } => {
+                from.extend(self.waits_for[index].and_then(|w| self.event_row[w]));
+                self.stream_row[stream] = self.new_row(&from);
+            }
+            HostStep::Synchronize { .. } => {}
+        }
+    }
+
+    fn enter(&mut self, block: usize) {
+        let (first, count) = self.blocks[block];
+        let info = self.threads[first].info;
+        let running = self
+            .running
+            .iter()
+            .position(|r| r.is_some_and(|r| self.kernel_of(r) == Some(info.kernel)));
+        let Some(stream) = running else { return };
+        let Some(step) = self.running[stream] else {
+            return;
+        };
+        self.entered[block] = true;
+        for t in first..first + count {
+            // One grid of a stream runs at a time: that tells grids apart.
+            let host = self.setup.device.thread(
+                stream as u64,
+                self.sm_of_block[block],
+                info.block as u32,
+                (t - first) as u32,
+                count as u32,
+            );
+            if t == first {
+                block::enter(host, self.records_of_step[step]);
+            }
+            self.threads[t].host = Some(host);
+            self.threads[t].phase = Phase::Before;
+            self.skip_to_work(t);
+        }
+    }
+
+    fn op(&self, t: usize) -> Option<Op> {
+        let info = self.threads[t].info;
+        let ops = &self.program.kernels[info.kernel].blocks[info.block].threads[info.thread];
+        ops.get(self.threads[t].index).copied()
+    }
+
+    fn state(&self, t: usize) -> Option<State<Host>> {
+        self.threads[t].host.map(|h| State::at(h, block::state(h)))
+    }
+
+    fn address(&self, place: Place) -> u64 {
+        let base = match place.space {
+            Space::Checked => self.setup.device.real(),
+            Space::Variable => self.setup.device.variable().0,
+            Space::Foreign => FOREIGN_BASE,
+        };
+        base + u64::from(place.offset)
+    }
+
+    /// Sets the phase for the thread's next instruction.
+    fn skip_to_work(&mut self, t: usize) {
+        match self.op(t) {
+            None => self.threads[t].phase = Phase::Leaving,
+            Some(Op::Barrier) => {
+                self.threads[t].phase = Phase::Barrier;
+                self.open_barrier(self.threads[t].info.global_block);
+            }
+            Some(_) => self.threads[t].phase = Phase::Before,
+        }
+    }
+
+    fn before(&mut self, t: usize) {
+        let Some(state) = self.state(t) else { return };
+        match self.op(t) {
+            Some(Op::Access(access)) => {
+                let id = self.accesses;
+                self.accesses += 1;
+                let addr = self.address(access.place);
+                let (op, site) = (word(&access), id as u32);
+                let context = match (access.scope, self.setup.format) {
+                    (Scope::None, Format::Reference) => {
+                        detector::access::<ReferenceCell, Host>(state, addr, op, site);
+                        0
+                    }
+                    (Scope::None, Format::Wide) => {
+                        detector::access::<Wide, Host>(state, addr, op, site);
+                        0
+                    }
+                    (_, Format::Reference) => {
+                        detector::strong_before::<ReferenceCell, Host>(state, addr, op, site)
+                    }
+                    (_, Format::Wide) => {
+                        detector::strong_before::<Wide, Host>(state, addr, op, site)
+                    }
+                };
+                let thread = &mut self.threads[t];
+                (thread.id, thread.context) = (id, context);
+            }
+            Some(Op::Fence { order, scope }) => {
+                detector::fence(state, Word::new(layout::Access::Fence, 0, order, scope));
+            }
+            _ => {}
+        }
+        self.threads[t].phase = Phase::Instruction;
+    }
+
+    fn instruction(&mut self, t: usize) {
+        match self.op(t) {
+            Some(Op::Access(access)) => {
+                let (read, wrote) = self.perform(access);
+                let thread = &mut self.threads[t];
+                (thread.read, thread.success) =
+                    (read, wrote || !matches!(access.kind, Kind::Cas { .. }));
+                let event = trace::Access {
+                    thread: t,
+                    index: thread.index,
+                    place: access.place,
+                    reads: !matches!(access.kind, Kind::Store(_)),
+                    writes: wrote,
+                    reduction: matches!(access.kind, Kind::Reduce(_)),
+                    attempt: matches!(access.kind, Kind::Cas { .. }),
+                    order: access.order,
+                    scope: access.scope,
+                };
+                self.out.trace.items.push(Item::Access(thread.id, event));
+                let strong = access.scope != Scope::None;
+                if strong && !matches!(access.kind, Kind::Store(_) | Kind::Reduce(_)) {
+                    thread.phase = Phase::After;
+                } else {
+                    self.advance(t, access);
+                }
+            }
+            Some(Op::Fence { order, scope }) => {
+                self.out.trace.items.push(Item::Fence(t, order, scope));
+                self.threads[t].index += 1;
+                self.skip_to_work(t);
+            }
+            _ => {}
+        }
+    }
+
+    /// Does the access; returns what it read and whether it wrote.
+    fn perform(&mut self, access: Access) -> (u128, bool) {
+        let (start, size) = (access.place.start() as usize, access.place.size as usize);
+        let bytes = &mut self.memory[start..start + size];
+        let mut buffer = [0; 16];
+        buffer[..size].copy_from_slice(bytes);
+        let old = u128::from_le_bytes(buffer);
+        let new = match access.kind {
+            Kind::Load => None,
+            Kind::Store(v) | Kind::Exchange(v) => Some(u128::from(v)),
+            Kind::Add(v) | Kind::Reduce(v) => Some(old.wrapping_add(u128::from(v))),
+            Kind::Cas { expect, new } => (old == u128::from(expect)).then_some(u128::from(new)),
+        };
+        if let Some(new) = new {
+            bytes.copy_from_slice(&new.to_le_bytes()[..size]);
+        }
+        (old, new.is_some())
+    }
+
+    /// Goes on after an access, or tries again, or gives up.
+    fn advance(&mut self, t: usize, access: Access) {
+        let thread = &mut self.threads[t];
+        match access.until {
+            Some(until) if !until.condition.holds(thread.read) => {
+                if thread.retries < until.retries {
+                    thread.retries += 1;
+                    thread.patient = true;
+                    thread.phase = Phase::Before;
+                } else {
+                    thread.phase = Phase::Leaving;
+                }
+            }
+            _ => {
+                thread.retries = 0;
+                thread.index += 1;
+                self.skip_to_work(t);
+            }
+        }
+    }
+
+    /// Lets a block's threads pass their barrier if all that have not left are there.
+    fn open_barrier(&mut self, block: usize) {
+        let (first, count) = self.blocks[block];
+        let members = first..first + count;
+        let there: Vec<usize> = members
+            .clone()
+            .filter(|&t| self.threads[t].phase == Phase::Barrier)
+            .collect();
+        let gone = members
+            .filter(|&t| matches!(self.threads[t].phase, Phase::Leaving | Phase::Gone))
+            .count();
+        if there.is_empty() || there.len() + gone < count {
+            return;
+        }
+        self.out.trace.items.push(Item::Barrier(there.clone()));
+        for &t in &there {
+            self.threads[t].index += 1;
+            self.threads[t].phase = Phase::Before;
+        }
+        for t in there {
+            if self.threads[t].phase == Phase::Before {
+                self.skip_to_work(t);
+            }
+        }
+    }
+
+    fn leave(&mut self, t: usize) {
+        if let Some(host) = self.threads[t].host {
+            block::exit(host);
+        }
+        self.threads[t].phase = Phase::Gone;
+        self.open_barrier(self.threads[t].info.global_block);
+        self.end_kernel_if_done(self.threads[t].info.kernel);
+    }
+
+    fn end_kernel_if_done(&mut self, kernel: usize) {
+        let done = self
+            .threads
+            .iter()
+            .all(|t| t.info.kernel != kernel || t.phase == Phase::Gone);
+        if !done {
+            return;
+        }
+        for running in &mut self.running {
+            if let Some(step) = *running
+                && matches!(self.program.host[step], HostStep::Launch { kernel: k, .. } if k == kernel)
+            {
+                *running = None;
+                self.out.trace.items.push(Item::KernelEnd(step));
+            }
+        }
+    }
+}
+
+/// The hooks' word for an access.
+fn word(access: &Access) -> Word {
+    let kind = match access.kind {
+        Kind::Load => layout::Access::Load,
+        Kind::Store(_) => layout::Access::Store,
+        Kind::Cas { .. } => layout::Access::Cas,
+        Kind::Add(_) | Kind::Exchange(_) | Kind::Reduce(_) => layout::Access::Rmw,
+    };
+    let word = Word::new(kind, access.place.size, access.order, access.scope);
+    if access.volatile {
+        word.volatile()
+    } else {
+        word
+    }
+}

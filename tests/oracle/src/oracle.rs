@@ -1,0 +1,758 @@
+//! The oracle: who happens before whom under the PTX memory model, slowly and in full.
+//!
+//! Written from the ISA's chapter "Memory consistency model"; nothing here is shared with the detector. A trace fixes
+//! what the model leaves to run time: which write each read reads from, and the order of the `fence.sc`s.
+//!
+//! * **Base causality** is program order, `bar.sync`, kernel boundaries, events, host synchronisation, the order of
+//!   `fence.sc`s whose scopes include each other, and release patterns synchronising with acquire patterns, closed
+//!   transitively: a vector clock per thread, with a component per thread.
+//! * A **release pattern** is a release operation, or an earlier release operation on the same location or an earlier
+//!   release fence followed by a strong write. An **acquire pattern** is an acquire operation, or a strong read followed
+//!   by an acquire operation on the same location or by an acquire fence. They synchronise if the write precedes the read in
+//!   observation order, and the first operation of the one and the last of the other are morally strong.
+//! * **Observation**: a read observes a write that it reads from if the two are morally strong, and, through a
+//!   read-modify-write that it observes, whatever that observed.
+//! * **Causality** of two overlapping accesses: base causality, or the earlier one is observed by something that precedes
+//!   the later one in base causality. (Not by a `red`, whose result nobody sees: it only continues a release sequence.)
+//! * **Morally strong**: the same thread, or both strong with scopes that include each other; memory operations have to
+//!   overlap completely.
+//! * A **race**: two overlapping accesses of different threads, at least one a write, not both morally strong, not in
+//!   causality order.
+//!
+//! [`Model`] can weaken each rule to what the detector is documented to approximate: that is how misses are explained.
+
+use crate::program::{HostStep, Place, Space};
+use crate::trace::{Access, Item, Trace};
+use gsan_device::layout::{Order, Scope};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Which rules hold. [`Model::PTX`] is the memory model; every other setting adds order or removes conflicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// `fence.sc`s synchronise with each other in their order.
+    pub sc_fences: bool,
+    /// Cluster scope reaches the whole device.
+    pub cluster_is_device: bool,
+    /// A block's threads are one thread.
+    pub blocks: bool,
+    /// Widths don't matter: strong accesses that share a word overlap "completely".
+    pub any_width: bool,
+    /// A release sequence goes on through any read-modify-write, for the widest scope in it.
+    pub any_chain: bool,
+    /// A strong store carries the release that it overwrites on.
+    pub kept_release: bool,
+    /// With [`Model::kept_release`], so does a weak store that the release isn't ordered before.
+    pub weak_keeps: bool,
+    /// A compare-and-swap that fails publishes what it would have released.
+    pub failed_cas: bool,
+    /// A strong write after a release fence counts as part of what the fence publishes, and so does what was acquired since.
+    pub fence_epoch: bool,
+    /// A strong read of a word orders all earlier strong accesses to it before the reader's block, not only the writes that it
+    /// observed.
+    pub observed_word: bool,
+    /// With [`Model::observed_word`], whether or not there was a write to observe.
+    pub any_read_observes: bool,
+    /// Synchronisation through words that are themselves raced on doesn't count: see [`Oracle::without_raced`].
+    pub distrust: bool,
+    /// In memory without shadow, a location is a clock that only grows, shared by whoever hashes to it.
+    pub hashed_foreign: bool,
+}
+
+impl Model {
+    /// The memory model.
+    pub const PTX: Model = Model {
+        sc_fences: true,
+        cluster_is_device: false,
+        blocks: false,
+        any_width: false,
+        any_chain: false,
+        kept_release: false,
+        weak_keeps: false,
+        failed_cas: false,
+        fence_epoch: false,
+        observed_word: false,
+        any_read_observes: false,
+        distrust: false,
+        hashed_foreign: false,
+    };
+}
+
+/// What one thread (or agent) knows of each.
+type Clock = Vec<u32>;
+
+fn join(into: &mut Clock, from: &Clock) {
+    for (a, b) in into.iter_mut().zip(from) {
+        *a = (*a).max(*b);
+    }
+}
+
+/// The first operation of a release pattern.
+#[derive(Clone, Debug)]
+struct Pattern {
+    thread: usize,
+    scope: Scope,
+    /// `None` for a fence.
+    place: Option<Place>,
+    /// All that precedes it, itself included.
+    clock: Rc<Clock>,
+}
+
+/// An access with what the oracle knows of it.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// The number in the trace.
+    pub id: usize,
+    /// The access.
+    pub access: Access,
+    agent: usize,
+    /// Its number among the agent's events.
+    seq: u32,
+    /// The number that others have to know (smaller under [`Model::fence_epoch`]).
+    known_as: u32,
+    /// What precedes it, its own acquisitions included.
+    clock: Rc<Clock>,
+    /// What precedes it without its own acquisitions: as if it had run when its hook did.
+    before: Rc<Clock>,
+    /// Writes that it observes.
+    observes: Vec<usize>,
+    /// What acquires it acquires.
+    patterns: Vec<Pattern>,
+    /// Its own scope, or the widest in its release sequence.
+    reach: Scope,
+    /// For [`Model::observed_word`]: it may touch what its word's strong accesses left.
+    has_observed: bool,
+    /// The same for reads, and for writes that have been overwritten.
+    has_observed_reads: bool,
+}
+
+/// For [`Model::observed_word`]: a reader of a word.
+struct Observer {
+    agent: usize,
+    /// Its last read.
+    seq: u32,
+    /// It has observed the last write.
+    last: bool,
+    /// It has observed some write.
+    some: bool,
+}
+
+struct Agent {
+    clock: Clock,
+    fences: Vec<Pattern>,
+    releases: Vec<Pattern>,
+    /// Read, but not yet acquired: where, and how far the read reaches.
+    pending: Vec<(Place, Pattern)>,
+}
+
+/// The oracle's view of a trace.
+pub struct Oracle {
+    model: Model,
+    agents_of: Vec<usize>,
+    blocks_of: Vec<usize>,
+    clusters_of: Vec<usize>,
+    agents: Vec<Agent>,
+    /// Every access, in the trace's order.
+    pub events: Vec<Event>,
+    /// Last writer per byte (per word under [`Model::any_width`]).
+    writer: BTreeMap<u32, usize>,
+    /// For [`Model::observed_word`]: per word, who has observed it and when they read it last.
+    observers: BTreeMap<u32, Vec<Observer>>,
+    foreign: BTreeMap<u32, Vec<Pattern>>,
+    sc_fences: Vec<Pattern>,
+    raced: Vec<u32>,
+    streams: BTreeMap<usize, Clock>,
+    host: Clock,
+    tasks: BTreeMap<usize, Task>,
+    recorded: BTreeMap<usize, Clock>,
+    last_record: BTreeMap<usize, usize>,
+}
+
+struct Task {
+    step: HostStep,
+    /// What the host knew.
+    inherits: Clock,
+    /// For a wait: the step that recorded the event.
+    waits_for: Option<usize>,
+}
+
+/// Two accesses that race, by index in [`Oracle::events`], the earlier first.
+pub type Pair = (usize, usize);
+
+impl Oracle {
+    /// Goes through a trace.
+    pub fn new(trace: &Trace, model: Model) -> Oracle {
+        Self::with(trace, model, Vec::new())
+    }
+
+    /// The memory model, but for what is ordered by way of words on which there is a race: once a flag is raced on, its
+    /// cell may have lost the release.
+    pub fn without_raced(&self, trace: &Trace) -> Oracle {
+        let words = self.pairs().into_iter().flat_map(|(x, y)| {
+            [x, y].into_iter().flat_map(|e| {
+                let p = self.events[e].access.place;
+                p.start() / 4..=(p.start() + p.size - 1) / 4
+            })
+        });
+        let model = Model {
+            sc_fences: false,
+            distrust: true,
+            ..self.model
+        };
+        Self::with(trace, model, words.collect())
+    }
+
+    fn with(trace: &Trace, model: Model, raced: Vec<u32>) -> Oracle {
+        let agents_of: Vec<usize> = (trace.threads.iter().enumerate())
+            .map(|(i, t)| if model.blocks { t.global_block } else { i })
+            .collect();
+        let count = agents_of.iter().max().map_or(0, |&m| m + 1);
+        let zero = || vec![0; count];
+        let mut oracle = Oracle {
+            model,
+            agents_of,
+            blocks_of: trace.threads.iter().map(|t| t.global_block).collect(),
+            clusters_of: trace.threads.iter().map(|t| t.cluster).collect(),
+            agents: (0..count)
+                .map(|_| Agent {
+                    clock: zero(),
+                    fences: Vec::new(),
+                    releases: Vec::new(),
+                    pending: Vec::new(),
+                })
+                .collect(),
+            events: Vec::new(),
+            writer: BTreeMap::new(),
+            observers: BTreeMap::new(),
+            foreign: BTreeMap::new(),
+            sc_fences: Vec::new(),
+            raced,
+            streams: BTreeMap::new(),
+            host: zero(),
+            tasks: BTreeMap::new(),
+            recorded: BTreeMap::new(),
+            last_record: BTreeMap::new(),
+        };
+        for item in &trace.items {
+            oracle.step(trace, item);
+        }
+        oracle
+    }
+
+    fn step(&mut self, trace: &Trace, item: &Item) {
+        match item {
+            Item::Host(step, host) => self.host_step(*step, *host),
+            Item::Task(step) => self.task(trace, *step),
+            Item::KernelEnd(step) => {
+                if let Some(Task {
+                    step: HostStep::Launch { kernel, stream },
+                    ..
+                }) = self.tasks.get(step)
+                {
+                    let (kernel, stream) = (*kernel, *stream);
+                    for (i, thread) in trace.threads.iter().enumerate() {
+                        if thread.kernel == kernel {
+                            let clock = self.agents[self.agents_of[i]].clock.clone();
+                            join(self.stream(stream), &clock);
+                        }
+                    }
+                }
+            }
+            Item::Access(id, access) => self.access(*id, *access),
+            Item::Fence(thread, order, scope) => self.fence(*thread, *order, *scope),
+            Item::Barrier(threads) => {
+                let mut all = vec![0; self.agents.len()];
+                for &t in threads {
+                    join(&mut all, &self.agents[self.agents_of[t]].clock);
+                }
+                for &t in threads {
+                    let agent = self.agents_of[t];
+                    join(&mut self.agents[agent].clock, &all);
+                }
+            }
+        }
+    }
+
+    fn stream(&mut self, stream: usize) -> &mut Clock {
+        let n = self.agents.len();
+        self.streams.entry(stream).or_insert_with(|| vec![0; n])
+    }
+
+    fn host_step(&mut self, index: usize, step: HostStep) {
+        let mut waits_for = None;
+        match step {
+            HostStep::Record { event, .. } => {
+                self.last_record.insert(event, index);
+            }
+            HostStep::Wait { event, .. } => waits_for = self.last_record.get(&event).copied(),
+            HostStep::Synchronize { stream } => {
+                let clock = self.stream(stream).clone();
+                join(&mut self.host, &clock);
+            }
+            HostStep::Launch { .. } => {}
+        }
+        let inherits = self.host.clone();
+        self.tasks.insert(
+            index,
+            Task {
+                step,
+                inherits,
+                waits_for,
+            },
+        );
+    }
+
+    fn task(&mut self, trace: &Trace, index: usize) {
+        let Some(task) = self.tasks.get(&index) else {
+            return;
+        };
+        let (step, inherits, waits_for) = (task.step, task.inherits.clone(), task.waits_for);
+        match step {
+            HostStep::Launch { kernel, stream } => {
+                join(self.stream(stream), &inherits);
+                let base = self.stream(stream).clone();
+                for (i, thread) in trace.threads.iter().enumerate() {
+                    if thread.kernel == kernel {
+                        join(&mut self.agents[self.agents_of[i]].clock, &base);
+                    }
+                }
+            }
+            HostStep::Record { stream, .. } => {
+                join(self.stream(stream), &inherits);
+                let clock = self.stream(stream).clone();
+                self.recorded.insert(index, clock);
+            }
+            HostStep::Wait { stream, .. } => {
+                join(self.stream(stream), &inherits);
+                if let Some(clock) = waits_for.and_then(|w| self.recorded.get(&w)).cloned() {
+                    join(self.stream(stream), &clock);
+                }
+            }
+            HostStep::Synchronize { .. } => {}
+        }
+    }
+
+    /// The next number of the thread's agent.
+    fn tick(&mut self, thread: usize) -> (usize, u32) {
+        let agent = self.agents_of[thread];
+        let clock = &mut self.agents[agent].clock;
+        clock[agent] += 1;
+        (agent, clock[agent])
+    }
+
+    fn includes(&self, scope: Scope, of: usize, thread: usize) -> bool {
+        match scope {
+            Scope::None => false,
+            Scope::Cta => self.blocks_of[of] == self.blocks_of[thread],
+            Scope::Cluster => {
+                self.model.cluster_is_device || self.clusters_of[of] == self.clusters_of[thread]
+            }
+            Scope::Gpu | Scope::Sys => true,
+        }
+    }
+
+    fn scopes_agree(&self, a: (usize, Scope), b: (usize, Scope)) -> bool {
+        self.includes(a.1, a.0, b.0) && self.includes(b.1, b.0, a.0)
+    }
+
+    fn same_place(&self, a: Place, b: Place) -> bool {
+        a == b || self.model.any_width && a.shares_word(b)
+    }
+
+    /// Whether two memory operations are morally strong.
+    fn morally_strong(&self, a: &Access, b: &Access) -> bool {
+        self.same_place(a.place, b.place)
+            && (self.agents_of[a.thread] == self.agents_of[b.thread]
+                || self.scopes_agree((a.thread, a.scope), (b.thread, b.scope)))
+    }
+
+    /// Whether a release pattern's first operation and an acquire pattern's last one are morally strong.
+    fn meet(&self, first: &Pattern, last: (usize, Scope, Option<Place>)) -> bool {
+        if let (Some(a), Some(b)) = (first.place, last.2)
+            && !self.same_place(a, b)
+        {
+            return false;
+        }
+        if self.model.any_chain {
+            // The width of the chain's scopes has been looked at on the way.
+            return first.scope > Scope::Cta && last.1 > Scope::Cta
+                || self.agents_of[first.thread] == self.agents_of[last.0];
+        }
+        self.agents_of[first.thread] == self.agents_of[last.0]
+            || self.scopes_agree((first.thread, first.scope), (last.0, last.1))
+    }
+
+    fn keys(&self, place: Place) -> impl Iterator<Item = u32> + use<> {
+        let step = if self.model.any_width { 4 } else { 1 };
+        let first = place.start() / step;
+        first..=(place.start() + place.size - 1) / step
+    }
+
+    fn access(&mut self, id: usize, access: Access) {
+        let before = Rc::new(self.agents[self.agents_of[access.thread]].clock.clone());
+        let (agent, seq) = self.tick(access.thread);
+        let index = self.events.len();
+        let words = access.place.start() / 4..=(access.place.start() + access.place.size - 1) / 4;
+        let trusted = !self.model.distrust || !self.raced.iter().any(|w| words.contains(w));
+        let mut sources: Vec<usize> = self
+            .keys(access.place)
+            .filter_map(|k| self.writer.get(&k).copied())
+            .collect();
+        sources.sort_unstable();
+        sources.dedup();
+        let mut event = Event {
+            id,
+            access,
+            agent,
+            seq,
+            known_as: seq,
+            clock: Rc::clone(&before),
+            before,
+            observes: Vec::new(),
+            patterns: Vec::new(),
+            reach: access.scope,
+            has_observed: false,
+            has_observed_reads: false,
+        };
+        let foreign = self.model.hashed_foreign && access.place.space == Space::Foreign;
+        if !trusted {
+            // It neither observes nor carries anything.
+        } else if access.reads && access.is_strong() {
+            let found = self.observe(&mut event, &sources);
+            let found = if foreign {
+                self.in_foreign(access.place)
+            } else {
+                found
+            };
+            self.acquire(&event, found);
+        } else if access.reads {
+            // A weak read observes writes of its own thread only.
+            self.observe(&mut event, &sources);
+        }
+        if access.writes || self.model.failed_cas && access.attempt {
+            self.publish(&mut event, &sources);
+            if foreign {
+                for word in hashed(access.place) {
+                    let kept = self.foreign.entry(word).or_default();
+                    kept.extend(event.patterns.iter().cloned());
+                }
+            }
+            for key in self.keys(access.place) {
+                self.writer.insert(key, index);
+            }
+        }
+        self.note_observation(&mut event, &sources);
+        event.clock = Rc::new(self.agents[agent].clock.clone());
+        self.events.push(event);
+    }
+
+    /// Notes what the access observes; returns the release patterns on the way.
+    fn observe(&self, event: &mut Event, sources: &[usize]) -> Vec<Pattern> {
+        let mut found = Vec::new();
+        for &w in sources {
+            let write = &self.events[w];
+            let reached = if self.model.any_chain {
+                self.same_place(write.access.place, event.access.place)
+                    && (write.agent == event.agent
+                        || self.scopes_agree(
+                            (write.access.thread, write.reach),
+                            (event.access.thread, event.access.scope),
+                        ))
+            } else {
+                self.morally_strong(&write.access, &event.access)
+            };
+            let continues = self.model.any_chain && event.access.reads && event.access.writes;
+            if reached || continues {
+                event.patterns.extend(write.patterns.iter().cloned());
+            }
+            if reached {
+                found.extend(write.patterns.iter().cloned());
+                event.observes.push(w);
+                if write.access.reads {
+                    event.observes.extend(&write.observes);
+                }
+            }
+        }
+        event.observes.sort_unstable();
+        event.observes.dedup();
+        found
+    }
+
+    fn in_foreign(&self, place: Place) -> Vec<Pattern> {
+        hashed(place)
+            .filter_map(|w| self.foreign.get(&w))
+            .flatten()
+            .cloned()
+            .collect()
+    }
+
+    fn acquire(&mut self, event: &Event, found: Vec<Pattern>) {
+        let access = event.access;
+        if access.reduction {
+            return;
+        }
+        let agent = event.agent;
+        if access.order.acquires() {
+            let last = (access.thread, access.scope, Some(access.place));
+            let mut usable: Vec<Rc<Clock>> = Vec::new();
+            for pattern in &found {
+                if self.meet(pattern, last) {
+                    usable.push(Rc::clone(&pattern.clock));
+                }
+            }
+            // A strong read of the location, then this.
+            for (place, pattern) in &self.agents[agent].pending {
+                if self.same_place(*place, access.place) && self.meet(pattern, last) {
+                    usable.push(Rc::clone(&pattern.clock));
+                }
+            }
+            for clock in usable {
+                join(&mut self.agents[agent].clock, &clock);
+            }
+        }
+        let pending = &mut self.agents[agent].pending;
+        for pattern in found {
+            let known = pending.iter().any(|(p, q)| {
+                *p == access.place
+                    && Rc::ptr_eq(&q.clock, &pattern.clock)
+                    && q.scope == pattern.scope
+            });
+            if !known {
+                pending.push((access.place, pattern));
+            }
+        }
+    }
+
+    /// What a write offers to whoever observes it. Its `patterns` hold what it continues, if it is a read-modify-write.
+    fn publish(&mut self, event: &mut Event, sources: &[usize]) {
+        let access = event.access;
+        if !access.reads {
+            event.patterns.clear();
+        }
+        if !access.is_strong() {
+            if self.model.kept_release && self.model.weak_keeps {
+                let clock = &self.agents[event.agent].clock;
+                for write in sources.iter().map(|&s| &self.events[s]) {
+                    if write.agent != event.agent && clock[write.agent] < write.known_as {
+                        event.patterns.extend(write.patterns.iter().cloned());
+                        event.reach = event.reach.max(write.reach);
+                    }
+                }
+            }
+            return;
+        }
+        let sources: Vec<&Event> = sources.iter().map(|&s| &self.events[s]).collect();
+        if self.model.any_chain && access.reads {
+            for write in &sources {
+                if !write.patterns.is_empty() {
+                    event.reach = event.reach.max(write.reach);
+                }
+            }
+        }
+        if self.model.kept_release && !access.reads {
+            for write in &sources {
+                if !write.patterns.is_empty() {
+                    event.patterns.extend(write.patterns.iter().cloned());
+                    event.reach = event.reach.max(write.reach);
+                }
+            }
+        }
+        if self.model.any_chain && access.scope <= Scope::Cta {
+            return;
+        }
+        let agent = &self.agents[event.agent];
+        if self.model.fence_epoch
+            && !access.order.releases()
+            && let Some(fence) = agent.fences.iter().rfind(|f| f.scope > Scope::Cta)
+        {
+            event.known_as = fence.clock[event.agent];
+        }
+        for fence in &agent.fences {
+            let mut pattern = fence.clone();
+            if self.model.fence_epoch {
+                let mut clock = agent.clock.clone();
+                clock[event.agent] = fence.clock[event.agent];
+                pattern.clock = Rc::new(clock);
+            }
+            event.patterns.push(pattern);
+        }
+        event.patterns.extend(
+            agent
+                .releases
+                .iter()
+                .filter(|r| r.place == Some(access.place))
+                .cloned(),
+        );
+        if access.order.releases() {
+            let pattern = Pattern {
+                thread: access.thread,
+                scope: access.scope,
+                place: Some(access.place),
+                clock: Rc::new(agent.clock.clone()),
+            };
+            event.patterns.push(pattern.clone());
+            let releases = &mut self.agents[event.agent].releases;
+            releases.retain(|r| r.place != pattern.place || r.scope != pattern.scope);
+            releases.push(pattern);
+        }
+    }
+
+    fn fence(&mut self, thread: usize, order: Order, scope: Scope) {
+        let (agent, _) = self.tick(thread);
+        if order.acquires() {
+            let usable: Vec<Rc<Clock>> = (self.agents[agent].pending.iter())
+                .filter(|(_, p)| self.meet(p, (thread, scope, None)))
+                .map(|(_, p)| Rc::clone(&p.clock))
+                .collect();
+            for clock in usable {
+                join(&mut self.agents[agent].clock, &clock);
+            }
+        }
+        if order == Order::Sc && self.model.sc_fences {
+            let earlier: Vec<Rc<Clock>> = (self.sc_fences.iter())
+                .filter(|f| self.scopes_agree((f.thread, f.scope), (thread, scope)))
+                .map(|f| Rc::clone(&f.clock))
+                .collect();
+            for clock in earlier {
+                join(&mut self.agents[agent].clock, &clock);
+            }
+        }
+        let pattern = Pattern {
+            thread,
+            scope,
+            place: None,
+            clock: Rc::new(self.agents[agent].clock.clone()),
+        };
+        if order == Order::Sc {
+            self.sc_fences.push(pattern.clone());
+        }
+        if order.releases() {
+            // A later fence of that scope publishes all that an earlier one did.
+            let fences = &mut self.agents[agent].fences;
+            fences.retain(|f| f.scope != scope);
+            fences.push(pattern);
+        }
+    }
+
+    /// [`Model::observed_word`]: what a cell can remember of who has observed its word.
+    fn note_observation(&mut self, event: &mut Event, sources: &[usize]) {
+        if !self.model.observed_word {
+            return;
+        }
+        let access = event.access;
+        let (first, last) = (
+            access.place.start() / 4,
+            (access.place.start() + access.place.size - 1) / 4,
+        );
+        let others_wrote = sources.iter().any(|&w| self.events[w].agent != event.agent);
+        let clock = self.agents[event.agent].clock.clone();
+        let mut known = (first..=last)
+            .filter_map(|w| self.observers.get(&w))
+            .flatten()
+            .filter(|o| clock[o.agent] >= o.seq);
+        event.has_observed = known.clone().any(|o| o.last);
+        event.has_observed_reads = known.any(|o| o.some);
+        for word in first..=last {
+            let list = self.observers.entry(word).or_default();
+            if access.reads {
+                match list.iter_mut().find(|o| o.agent == event.agent) {
+                    Some(o) => o.seq = event.known_as,
+                    None => list.push(Observer {
+                        agent: event.agent,
+                        seq: event.known_as,
+                        last: false,
+                        some: false,
+                    }),
+                }
+            }
+            let own = |o: &Observer| o.agent == event.agent;
+            if access.writes {
+                for o in list {
+                    o.last = own(o) && access.reads;
+                    o.some |= o.last;
+                }
+            } else if access.is_strong() && (others_wrote || self.model.any_read_observes) {
+                for o in list.iter_mut().filter(|o| own(o)) {
+                    (o.last, o.some) = (true, true);
+                }
+            }
+        }
+    }
+
+    /// Whether the two accesses (the earlier first) are in causality order.
+    pub fn ordered(&self, earlier: usize, later: usize) -> bool {
+        let (x, y) = (&self.events[earlier], &self.events[later]);
+        self.ordered_by(x, earlier, y, &y.clock)
+    }
+
+    /// The same, had the later one run before it acquired anything itself.
+    pub fn ordered_before_acquiring(&self, earlier: usize, later: usize) -> bool {
+        let (x, y) = (&self.events[earlier], &self.events[later]);
+        self.ordered_by(x, earlier, y, &y.before)
+    }
+
+    fn ordered_by(&self, x: &Event, earlier: usize, y: &Event, clock: &Clock) -> bool {
+        if x.agent == y.agent || clock[x.agent] >= x.known_as {
+            return true;
+        }
+        if self.model.observed_word
+            && (y.has_observed || y.has_observed_reads)
+            && x.access.is_strong()
+            && self.includes(x.access.scope, x.access.thread, y.access.thread)
+        {
+            return true;
+        }
+        x.access.writes
+            && self.events.iter().any(|z| {
+                !z.access.reduction
+                    && z.observes.binary_search(&earlier).is_ok()
+                    && z.known_as_before(y, clock)
+            })
+    }
+
+    /// Whether the two accesses conflict and are not both morally strong.
+    pub fn conflict(&self, earlier: usize, later: usize) -> bool {
+        let (x, y) = (&self.events[earlier].access, &self.events[later].access);
+        x.place.overlaps(y.place)
+            && (x.writes || y.writes)
+            && self.agents_of[x.thread] != self.agents_of[y.thread]
+            && !self.morally_strong(x, y)
+    }
+
+    /// Whether the two accesses race.
+    pub fn races(&self, earlier: usize, later: usize) -> bool {
+        self.conflict(earlier, later) && !self.ordered(earlier, later)
+    }
+
+    /// All pairs that race.
+    pub fn pairs(&self) -> Vec<Pair> {
+        let mut pairs = Vec::new();
+        for later in 0..self.events.len() {
+            for earlier in 0..later {
+                if self.races(earlier, later) {
+                    pairs.push((earlier, later));
+                }
+            }
+        }
+        pairs
+    }
+}
+
+impl Event {
+    fn known_as_before(&self, later: &Event, clock: &Clock) -> bool {
+        if self.agent == later.agent {
+            self.seq < later.seq
+        } else {
+            clock[self.agent] >= self.seq
+        }
+    }
+}
+
+/// The clocks of the hashed table that a place without shadow uses.
+fn hashed(place: Place) -> impl Iterator<Item = u32> {
+    let (first, last) = (place.offset / 4, (place.offset + place.size - 1) / 4);
+    (first..=last).map(|w| {
+        let word = crate::interpreter::FOREIGN_BASE / 4 + u64::from(w);
+        (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 & 15
+    })
+}
