@@ -1,193 +1,18 @@
 #!/usr/bin/env python3
-"""Writes the litmus scenarios beside this file: `python3 generate.py`. Their text is what counts, and it is checked in.
+"""Writes the litmus scenarios beside this file: `python3 generate.py`. Their text is what counts, and it is checked in."""
 
-A litmus test is one small program for two to four blocks of one thread each. A kernel runs many instances: blocks form
-groups, a group runs an instance per round, every instance has words of its own, and the blocks of a group swap roles from
-round to round, so that no role is always the early one. Where a role has several variants, rounds take them in turn.
-Nobody waits for ever: a flag is polled 64 times, then the instance is given up.
-
-In the text of a role, `@@TAG` at the end of a line marks a place where a race is expected; `expect` says which.
-"""
-
+import functools
 import pathlib
-import re
-import textwrap
+import sys
 
 HERE = pathlib.Path(__file__).parent
-ROUNDS = 2048  # room for so many per group; litmus.sh raises the number of rounds to it
+sys.path.insert(0, str(HERE.parent))
+sys.dont_write_bytecode = True
 
+import kit  # noqa: E402
+from kit import GO, once, race, role, wait  # noqa: E402
 
-def wait(load, value="%seen", at_least=1):
-    """Polls with `load` until it yields `at_least`; the rest of the role runs only then."""
-    return f"""\
-    mov.u32 %polls, 64;
-POLL_N:
-    {load}
-    setp.ge.u32 %yes, {value}, {at_least};
-    @%yes bra SEEN_N;
-    sub.u32 %polls, %polls, 1;
-    setp.ne.u32 %yes, %polls, 0;
-    @%yes bra POLL_N;
-    bra NEXT;
-SEEN_N:
-"""
-
-
-def once(value):
-    """Waits until `go` is set, without acquiring anything, and then looks at the flag a single time: it must be `value`."""
-    return wait("ld.relaxed.gpu.global.u32 %seen, [%go];") + f"""\
-    ld.acquire.gpu.global.u32 %seen, [%flag];
-    setp.ne.u32 %yes, %seen, {value};
-    @%yes bra NEXT;
-"""
-
-
-GO = "st.relaxed.gpu.global.u32 [%go], 1;"
-
-
-def code(text):
-    """Instructions, one per `;`-ended line, indented; labels and `wait` blocks as they are."""
-    lines = []
-    for line in text.strip("\n").splitlines():
-        stripped = line.strip()
-        if not stripped:
-            continue
-        label = re.match(r"^\w+:", stripped)
-        lines.append(stripped if label else "    " + stripped)
-    return "\n".join(lines) + "\n"
-
-
-def numbered(lines):
-    """Every `wait` gets labels of its own."""
-    n = -1
-    for line in lines:
-        n += line == "POLL_N:"
-        yield re.sub(r"\b(POLL|SEEN)_N\b", rf"\g<1>_{n}", line)
-
-
-def role(*parts):
-    return "".join(code(p) for p in parts)
-
-
-def kernel(roles, words, target, version, block):
-    t = len(roles)
-    out = [f".version {version}", f".target {target}", ".address_size 64", ""]
-    out.append(".visible .entry litmus(")
-    for w in words:
-        out.append(f"    .param .u64 {w},")
-    out.append("    .param .u32 rounds")
-    out.append(")")
-    out.append("{")
-    out.append("    .reg .pred %yes, %no;")
-    out.append("    .reg .b32 %block, %group, %role, %variant, %round, %rounds, %polls, %seen, %value, %old, %thread;")
-    out.append("    .reg .b16 %half;")
-    out.append("    .reg .b64 %index, " + ", ".join(f"%{w}" for w in words) + ";")
-    out.append("    mov.u32 %block, %ctaid.x;")
-    out.append("    mov.u32 %thread, %tid.x;")
-    out.append(f"    div.u32 %group, %block, {t};")
-    out.append("    ld.param.u32 %rounds, [rounds];")
-    out.append("    mov.u32 %round, 0;")
-    out.append("ROUND:")
-    out.append("    setp.ge.u32 %yes, %round, %rounds;")
-    out.append("    @%yes bra END;")
-    out.append("    // The words of this instance.")
-    out.append(f"    mad.lo.u32 %variant, %group, {ROUNDS}, %round;")
-    out.append("    mul.wide.u32 %index, %variant, 4;")
-    for w in words:
-        out.append(f"    ld.param.u64 %{w}, [{w}];")
-        out.append(f"    add.u64 %{w}, %{w}, %index;")
-    most = max(len(r) for r in roles)
-    if t > 1:
-        out.append("    // The role of this block, and which variant of it.")
-        out.append("    add.u32 %role, %block, %round;")
-        out.append(f"    rem.u32 %role, %role, {t};")
-    if most > 1:
-        out.append(f"    div.u32 %variant, %round, {t};")
-    for i in range(1, t):
-        out.append(f"    setp.eq.u32 %yes, %role, {i};")
-        out.append(f"    @%yes bra ROLE_{i};")
-    for i, variants in enumerate(roles):
-        out.append("")
-        out.append(f"ROLE_{i}:")
-        n = len(variants)
-        if n > 1:
-            out.append(f"    rem.u32 %variant, %variant, {n};")
-            for v in range(1, n):
-                out.append(f"    setp.eq.u32 %yes, %variant, {v};")
-                out.append(f"    @%yes bra ROLE_{i}_{v};")
-        for v, body in enumerate(variants):
-            if v:
-                out.append(f"ROLE_{i}_{v}:")
-            out.extend(body.rstrip("\n").splitlines())
-            out.append("    bra NEXT;")
-    out.append("")
-    out.append("NEXT:")
-    if block != 1:
-        out.append("    bar.sync 0;")
-    out.append("    add.u32 %round, %round, 1;")
-    out.append("    bra ROUND;")
-    out.append("END:")
-    out.append("    ret;")
-    out.append("}")
-    return out
-
-
-def litmus(name, title, why, roles, words=("data", "flag"), expect=(), target="sm_70", version="7.0", block=1,
-           values=(), cell=None):
-    """`roles`: per block of a group, a text or a list of variants. `expect`: (tag, dict) per race; none: it must be silent."""
-    roles = [[r] if isinstance(r, str) else list(r) for r in roles]
-    lines = kernel(roles, words, target, version, block)
-    tags = {}
-    for i, line in enumerate(lines):
-        found = re.search(r"\s*@@([\w,]+)\s*$", line)
-        if found:
-            for tag in found.group(1).split(","):
-                tags.setdefault(tag, []).append(i + 1)
-            lines[i] = line[: found.start()]
-    text = "\n".join(numbered(lines))
-    t = len(roles)
-    most = max(len(r) for r in roles)
-    groups = {1: 16, 2: 16, 3: 10, 4: 8}[t]
-    out = []
-    for line in textwrap.wrap(why, 118):
-        out.append(f"# {line}")
-    out.append(f'name = "litmus: {title}"')
-    if cell:
-        out += ["", "[device]", f'cell = "{cell}"']
-    out += ["", "[[module]]", 'name = "litmus"', "ptx = '''", text, "'''"]
-    for w in words:
-        out += ["", "[[buffer]]", f'name = "{w}"', 'type = "u32"', f"len = {groups * ROUNDS}"]
-    out += ["", "[[step]]", 'launch = "litmus"', f"grid = [{groups * t}]", f"block = [{block}]"]
-    args = ", ".join(f'"{w}"' for w in words)
-    rounds = max(t * most, 2)
-    out.append(f"args = [{args}, {{ u32 = {rounds} }}]")
-    out += ["", "[expect]", "schedules = 8"]
-    if not expect:
-        out.append("races = []")
-    for tag, fields in expect:
-        lines_of = tags[tag]
-        for line in lines_of:
-            out += ["", "[[expect.race]]"]
-            for key in ("kind", "class"):
-                if key in fields:
-                    value = fields[key]
-                    shown = f'"{value}"' if isinstance(value, str) else "[" + ", ".join(f'"{v}"' for v in value) + "]"
-                    out.append(f"{key} = {shown}")
-            out.append(f'buffer = "{fields["buffer"]}"')
-            out.append(f"line = {line}")
-            out.append(f"min_schedules = {fields.get('min', 8)}")
-    unused = set(tags) - {tag for tag, _ in expect}
-    assert not unused, (name, unused)
-    (HERE / f"{name}.toml").write_text("\n".join(out) + "\n")
-
-
-def race(buffer="data", kind="RAW", **more):
-    fields = dict(buffer=buffer, kind=kind)
-    if "cls" in more:
-        fields["class"] = more.pop("cls")
-    fields.update(more)
-    return fields
-
+litmus = functools.partial(kit.litmus, HERE)
 
 # --- Message passing: data, then a flag; the flag, then the data. ------------------------------------------------------
 
@@ -717,3 +542,155 @@ litmus("seqlock_racy", "a sequence lock with plain data",
        [role("st.relaxed.gpu.global.u32 [%flag], 1;\nfence.acq_rel.gpu;\nst.global.u32 [%data], 1; @@write\nst.release.gpu.global.u32 [%flag], 2;"),
         role("ld.acquire.gpu.global.u32 %seen, [%flag];", LOAD, "fence.acq_rel.gpu;\nld.relaxed.gpu.global.u32 %old, [%flag];")],
        expect=[("write", race(kind="WAR", min=1)), ("read", race(min=0))])
+
+# --- Widths ------------------------------------------------------------------------------------------------------------
+
+litmus("bytes_apart", "neighbouring bytes and halves of one word",
+       "Plain accesses of different bytes don't conflict. No race (the reference cell, which sees words only, would report one).",
+       [["st.global.u8 [%x], %half;", "st.global.u16 [%x], %half;", "ld.global.u8 %half, [%x];", "atom.global.cas.b16 %half, [%x], 0, 1;"],
+        ["st.global.u8 [%x+1], %half;", "st.global.u16 [%x+2], %half;", "st.global.u8 [%x+3], %half;", "atom.global.cas.b16 %half, [%x+2], 0, 1;"]],
+       words=("x",), device=('cell = "wide"',))
+litmus("bytes_overlap_racy", "overlapping bytes of one word",
+       "A half and a byte of it, both plain: WAW at whichever comes second.",
+       [role("st.global.u16 [%x], %half; @@a"), role("st.global.u8 [%x+1], %half; @@b")], words=("x",), device=('cell = "wide"',),
+       expect=[("a", race("x", "WAW", min=1)), ("b", race("x", "WAW", min=1))])
+litmus("mixed_width_racy", "a strong word store and a strong half-word load",
+       "Both strong, scopes reach: but the two don't overlap completely, so they are not morally strong, and race.",
+       [role("st.relaxed.gpu.global.u32 [%x], 1; @@a"), role("ld.relaxed.gpu.global.u16 %half, [%x]; @@b")], words=("x",), device=('cell = "wide"',),
+       expect=[("a", race("x", "WAR", cls="mixed-width", min=1)), ("b", race("x", "RAW", cls="mixed-width", min=1))])
+litmus("mixed_width_flag_racy", "message passing, the flag is read by its low half",
+       "The load of the half does not overlap the store completely: no pattern, the flag races and so does the data.",
+       [role(STORE, "st.release.gpu.global.u32 [%flag], 1; @@flagw"),
+        role(wait("ld.acquire.gpu.global.u16 %half, [%flag]; @@flag\ncvt.u32.u16 %seen, %half;"), LOAD)], device=('cell = "wide"',),
+       expect=[("flagw", race("flag", "WAR", cls="mixed-width", min=0)), ("flag", race("flag", "RAW", cls="mixed-width")), ("read", race(min=0))])
+litmus("vector_strong", "strong vectors and strong scalars",
+       "PTX models a vector access as one scalar access per element: a relaxed v2.u32 and relaxed u32 accesses of its elements "
+       "overlap completely. No race.",
+       [["st.relaxed.gpu.global.v2.u32 [%x], {%round, %role};", "ld.relaxed.gpu.global.v2.u32 {%seen, %value}, [%x];"],
+        ["ld.relaxed.gpu.global.u32 %seen, [%x+4];", "st.relaxed.gpu.global.u32 [%x], 1;"]], words=("x",), width=2)
+litmus("vector_flag", "message passing, the flag is half of a strong vector",
+       "As vector_strong: the store of the vector is a release pattern with its fence, for each element. No race.",
+       [role(STORE, "mov.u32 %old, 1;\nfence.acq_rel.gpu;\nst.relaxed.gpu.global.v2.u32 [%flag], {%old, %old};"),
+        role(wait("ld.acquire.gpu.global.u32 %seen, [%flag+4];"), LOAD_OK)], width=2)
+litmus("double_word_racy", "a strong double word and a strong word of it",
+       "A u64 store and a u32 load are scalars of different width: a race.",
+       [role("st.relaxed.gpu.global.u64 [%x], %index; @@a"), role("ld.relaxed.gpu.global.u32 %seen, [%x+4]; @@b")], words=("x",), width=2, device=('cell = "wide"',),
+       expect=[("a", race("x", "WAR", cls="mixed-width", min=1)), ("b", race("x", "RAW", cls="mixed-width", min=1))])
+litmus("packed_strong", "a packed atomic and an atomic of one of its halves",
+       "PTX models an operation on packed data as one scalar operation per element: f16x2 and f16 overlap completely. No race.",
+       [role("mov.u32 %old, 0;\nred.relaxed.gpu.global.add.noftz.f16x2 [%x], %old;"), role("mov.b16 %half, 0;\natom.relaxed.gpu.global.add.noftz.f16 %half, [%x+2], %half;")],
+       words=("x",))
+litmus("double_word_flag", "message passing by a 64-bit flag", "A 64-bit release store and a 64-bit acquire load. No race.",
+       [role(STORE, "mov.u64 %index, 1;\nst.release.gpu.global.u64 [%flag], %index;"),
+        role(wait("ld.acquire.gpu.global.u64 %index, [%flag];\ncvt.u32.u64 %seen, %index;"), LOAD_OK)], width=2)
+
+# --- Blocks of two warps -----------------------------------------------------------------------------------------------
+
+def only(thread, text):
+    """One thread does it."""
+    return f"NEW:\nsetp.ne.u32 %yes, %thread, {thread};\n@%yes bra KNOWN_N;\n{text}\nKNOWN_N:\n"
+
+
+def warp(number, text):
+    """One warp does it."""
+    return f"NEW:\nshr.u32 %old, %thread, 5;\nsetp.ne.u32 %yes, %old, {number};\n@%yes bra KNOWN_N;\n{text}\nKNOWN_N:\n"
+
+
+def wait_block(load, after="", barrier="bar.sync 0;"):
+    """Thread 0 polls, and tells the others through shared memory."""
+    return f"""\
+NEW:
+    setp.ne.u32 %yes, %thread, 0;
+    @%yes bra KNOWN_N;
+    mov.u32 %polls, 64;
+POLL_N:
+    {load}
+    setp.ge.u32 %yes, %seen, 1;
+    @%yes bra SEEN_N;
+    sub.u32 %polls, %polls, 1;
+    setp.ne.u32 %yes, %polls, 0;
+    @%yes bra POLL_N;
+SEEN_N:
+    {after}
+    st.shared.u32 [known], %seen;
+KNOWN_N:
+    {barrier}
+    ld.shared.u32 %seen, [known];
+    setp.eq.u32 %yes, %seen, 0;
+    @%yes bra NEXT;
+"""
+
+
+BLOCK = dict(block=64, words=("data", "flag"))
+MINE = "st.global.u32 [%mine], 1;"
+RELEASE_ONE = only(0, "st.release.gpu.global.u32 [%flag], 1;")
+BARRIERS = {
+    "bar_sync": "bar.sync 0;", "bar_sync_count": "bar.sync 1, 64;", "barrier_sync": "barrier.sync 2;",
+    "barrier_sync_count": "barrier.sync 3, 64;", "bar_red": "setp.ge.u32 %no, %thread, 0;\nbar.red.popc.u32 %old, 0, %no;",
+}
+READ_OTHERS = "ld.global.u32 %value, [%mine];\nld.global.u32 %value, [%other];"
+litmus("block_barrier_then_release", "a block stores, one thread releases",
+       "All threads store, a barrier, thread 0 releases: the barrier puts the other threads' stores before the release "
+       "(causality order goes through barriers). The reading block does it the other way round. No race by the PTX model.",
+       [[role(MINE, b, RELEASE_ONE) for b in BARRIERS.values()],
+        [role(wait_block("ld.acquire.gpu.global.u32 %seen, [%flag];", "", b), READ_OTHERS) for b in ("bar.sync 0;", "bar.sync 4, 64;", "barrier.sync 5;")]],
+       **BLOCK)
+litmus("block_arrive_then_release", "a warp arrives, the other warp releases",
+       "Warp 1 stores and arrives at a named barrier, warp 0 syncs on it and thread 0 releases: ordered. No race.",
+       [role(MINE, warp(1, "bar.arrive 1, 64;"), warp(0, "bar.sync 1, 64;"), RELEASE_ONE),
+        role(wait_block("ld.acquire.gpu.global.u32 %seen, [%flag];"), READ_OTHERS)], **BLOCK)
+litmus("block_fence_patterns", "a block stores, one thread fences and sets the flag",
+       "As block_barrier_then_release, the patterns made of fences: the fence follows the barrier on the one side, and the "
+       "barrier follows the fence on the other. No race by the PTX model.",
+       [role(MINE, "bar.sync 0;", only(0, "membar.gl;\nst.volatile.global.u32 [%flag], 1;")),
+        role(wait_block("ld.volatile.global.u32 %seen, [%flag];", "membar.gl;"), READ_OTHERS)], **BLOCK)
+litmus("block_relaxed_racy", "a block stores, one thread sets the flag, relaxed",
+       "The barrier orders within the block; between the blocks nothing does. All loads race whenever the flag is seen.",
+       [role(MINE, "bar.sync 0;", only(0, "st.relaxed.gpu.global.u32 [%flag], 1;")),
+        role(wait_block("ld.acquire.gpu.global.u32 %seen, [%flag];"), "ld.global.u32 %value, [%mine]; @@r1\nld.global.u32 %value, [%other]; @@r2")],
+       expect=[("r1", race()), ("r2", race())], **BLOCK)
+litmus("block_one_warp_each", "each warp hands its half over by itself",
+       "Two flags' worth of patterns: thread 0 and thread 32 release after bar.warp.sync, what their warp has stored. The other "
+       "block's thread 0 acquires both. No race by the PTX model.",
+       [role(MINE, "bar.warp.sync 0xffffffff;", only(0, "red.release.gpu.global.add.u32 [%flag], 1;"), only(32, "red.release.gpu.global.add.u32 [%flag], 1;")),
+        role(wait_block("ld.acquire.gpu.global.u32 %seen, [%flag];\nshr.u32 %seen, %seen, 1;"), READ_OTHERS)], **BLOCK)
+litmus("block_relay", "ISA2 through a block: one thread acquires, another releases",
+       "In the middle block thread 0 acquires, and after the barrier thread 32 releases: cumulativity through bar.sync. No race.",
+       [role(MINE, "bar.sync 0;", RELEASE_ONE),
+        role(wait_block("ld.acquire.gpu.global.u32 %seen, [%flag];"), only(32, "st.release.gpu.global.u32 [%next], 1;")),
+        role(wait_block("ld.acquire.gpu.global.u32 %seen, [%next];"), READ_OTHERS)], block=64, words=("data", "flag", "next"))
+litmus("block_relay_relaxed_racy", "ISA2 through a block, the acquire is missing",
+       "As block_relay, the middle's poll is relaxed: the barrier has nothing to pass on.",
+       [role(MINE, "bar.sync 0;", RELEASE_ONE),
+        role(wait_block("ld.relaxed.gpu.global.u32 %seen, [%flag];"), only(32, "st.release.gpu.global.u32 [%next], 1;")),
+        role(wait_block("ld.acquire.gpu.global.u32 %seen, [%next];"), "ld.global.u32 %value, [%mine]; @@r1\nld.global.u32 %value, [%other]; @@r2")],
+       block=64, words=("data", "flag", "next"), expect=[("r1", race()), ("r2", race())])
+litmus("block_relay_fence", "ISA2 through a block: a fence on either side of the barrier",
+       "Thread 0 polls relaxed and fences; after the barrier thread 32 fences and sets the next flag. No race.",
+       [role(MINE, "bar.sync 0;", RELEASE_ONE),
+        role(wait_block("ld.relaxed.gpu.global.u32 %seen, [%flag];", "fence.acq_rel.gpu;"), only(32, "fence.acq_rel.gpu;\nst.relaxed.gpu.global.u32 [%next], 1;")),
+        role(wait_block("ld.acquire.gpu.global.u32 %seen, [%next];"), READ_OTHERS)], block=64, words=("data", "flag", "next"))
+
+INNER = dict(block=64, words=("data",))
+GIVE_TAKE = "st.global.u32 [%mine], 1;\n{0}\nld.global.u32 %value, [%other];"
+litmus("warps_barrier", "two warps exchange words across a barrier",
+       "Every kind of barrier in its turn, whole block or counted. No race.",
+       [[role(MINE, b, "ld.global.u32 %value, [%other];") for b in BARRIERS.values()]], **INNER)
+litmus("warps_arrive_sync", "a producer warp arrives, a consumer warp syncs",
+       "bar.arrive and bar.sync on one named barrier: what comes before the arrival precedes what comes after the sync. No race.",
+       [role(warp(1, "st.global.u32 [%mine], 1;\nbar.arrive 1, 64;"), warp(0, "bar.sync 1, 64;\nld.global.u32 %value, [%other];"))], **INNER)
+litmus("warps_two_named", "two named barriers, there and back",
+       "Full and empty barrier, as a warp-specialised pipeline has them: the buffer is written, read and written again. No race.",
+       [role(warp(1, "st.global.u32 [%mine], 1;\nbar.arrive 1, 64;\nbar.sync 2, 64;\nst.global.u32 [%mine], 2;\nbar.arrive 3, 64;"),
+             warp(0, "bar.sync 1, 64;\nld.global.u32 %value, [%other];\nbar.arrive 2, 64;\nbar.sync 3, 64;\nld.global.u32 %value, [%other];"))], **INNER)
+litmus("lanes_warp_sync", "two lanes of a warp exchange words",
+       "bar.warp.sync orders the memory accesses of the lanes that take part. No race.",
+       [role("st.global.u32 [%mine], 1;\nbar.warp.sync 0xffffffff;\nxor.b32 %old, %thread, 1;\nmul.wide.u32 %index, %old, 4;\n"
+             "add.u64 %other, %data, %index;\nld.global.u32 %value, [%other];")], **INNER)
+litmus("warps_atomics", "two warps add to one word",
+       "Atomics at block scope within a block: strong, scopes reach. No race.",
+       [role("atom.cta.global.add.u32 %old, [%data], 1;\nred.relaxed.gpu.global.add.u32 [%data+4], 1;\nst.relaxed.cta.global.u32 [%data+8], 1;")], **INNER)
+litmus("warps_flag_cta", "a warp hands over to the other by a flag at block scope",
+       "Within a block cta scope reaches: release and acquire order the words of the two threads. No race by the PTX model.",
+       [role(only(0, "st.global.u32 [%data], 1;\nst.release.cta.global.u32 [%flag], 1;"),
+             only(32, "ld.acquire.cta.global.u32 %seen, [%flag];\nsetp.eq.u32 %yes, %seen, 0;\n@%yes bra KNOWN_N;\nld.global.u32 %value, [%data];"))], **BLOCK)
