@@ -55,9 +55,20 @@ pub fn fetch() -> Result {
 
 /// Every checked-in PTX file, as it is and instrumented.
 pub fn assemble_all() -> Result {
-    let ptxas = find().ok_or_else(|| Failure::new("no ptxas: `cargo xtask ptxas --fetch`"))?;
     process::run(cargo().args(["build", "--quiet", "--package", "gsan-cli"]))?;
-    let gsan = target_dir().join("debug/gsan");
+    assemble_all_with(&program())
+}
+
+/// Where cargo leaves the program that instruments.
+pub fn program() -> PathBuf {
+    target_dir()
+        .join("debug")
+        .join(format!("gsan{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// The same, with a program that is built already.
+pub fn assemble_all_with(gsan: &Path) -> Result {
+    let ptxas = find().ok_or_else(|| Failure::new("no ptxas: `cargo xtask ptxas --fetch`"))?;
     let scratch = target_dir().join("instrumented");
     let mut failures = Vec::new();
     let mut assembled = 0;
@@ -81,7 +92,7 @@ pub fn assemble_all() -> Result {
                 .join(file.file_name().unwrap_or_default());
             process::write(&out, "")?;
             match capture(
-                Command::new(&gsan)
+                Command::new(gsan)
                     .arg("instrument")
                     .arg(&file)
                     .arg("-o")

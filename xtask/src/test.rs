@@ -110,12 +110,7 @@ pub fn run(extent: Extent) -> Result {
     let mut tests = cargo();
     tests.args(["test", "--workspace", "--quiet", "--no-fail-fast"]);
     // gsan-cli's own tests have cargo build the program before any test runs; gsan-tests need not build it again.
-    tests.env(
-        "GSAN_BIN",
-        target_dir()
-            .join("debug")
-            .join(format!("gsan{}", std::env::consts::EXE_SUFFIX)),
-    );
+    tests.env("GSAN_BIN", ptxas::program());
     if let Some(folder) = &rebuilt {
         tests.env("GSAN_RUNTIME_PTX", folder.join("gsan-device/ptx"));
         tests.env("GSAN_TEST_TREE", folder);
