@@ -393,6 +393,11 @@ impl<'a> Parser<'a> {
         if module.version.is_none() {
             return Err(self.error_at(0, "no `.version` directive: this is not a PTX file"));
         }
+        // What stands behind it is a comment too, and that goes for what is appended.
+        if self.kinds.last() == Some(&Kind::UnclosedComment) {
+            let start = self.spans.last().map_or(0, |&(start, _)| start as usize);
+            return Err(self.error_at(start, "this comment is never closed"));
+        }
         module.files = std::mem::take(&mut self.files);
         Ok(module)
     }
