@@ -40,8 +40,10 @@ fn main() -> ExitCode {
         ["ptx", "--check"] => ptx::check().map(|_| ()),
         ["ptxas"] => ptxas::assemble_all(),
         ["ptxas", "--fetch"] => ptxas::fetch(),
-        ["ptxas", "--corpus"] => ptxas_table::run(None),
-        ["ptxas", "--corpus", file] => ptxas_table::run(Some(file.as_ref())),
+        ["ptxas", "--corpus"] => ptxas_table::run(ptxas_table::Extent::Whole, None),
+        ["ptxas", "--corpus", file] => {
+            ptxas_table::run(ptxas_table::Extent::Whole, Some(file.as_ref()))
+        }
         ["bench", rest @ ..] => bench::run(rest),
         ["gpu-bundle"] => bundle::make(),
         ["help" | "--help" | "-h"] | [] => {

@@ -22,8 +22,17 @@ struct Costs {
     stack: u32,
 }
 
+/// How much of the corpus.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it, where it is there: minutes.
+    Whole,
+    /// The files that are checked in.
+    Selection,
+}
+
 /// Assembles the corpus, prints the table, and writes it to `out`.
-pub fn run(out: Option<&Path>) -> Result {
+pub fn run(extent: Extent, out: Option<&Path>) -> Result {
     let ptxas =
         ptxas::find().ok_or_else(|| Failure::new("no ptxas: `cargo xtask ptxas --fetch`"))?;
     let gsan = match std::env::var_os("GSAN_PROGRAM") {
@@ -34,7 +43,7 @@ pub fn run(out: Option<&Path>) -> Result {
         }
     };
     let scratch = target_dir().join("instrumented/corpus");
-    let (files, what) = corpus();
+    let (files, what) = corpus(extent);
     let started = Instant::now();
     let mut rows = String::new();
     let (mut assembled, mut failures, mut grown, mut more_spills) = (0, Vec::new(), Vec::new(), 0);
@@ -134,10 +143,10 @@ pub fn run(out: Option<&Path>) -> Result {
     }
 }
 
-/// The whole corpus where it is there, else the selection that is checked in.
-fn corpus() -> (Vec<PathBuf>, &'static str) {
+/// The whole corpus where it is wanted and there, else the selection that is checked in.
+fn corpus(extent: Extent) -> (Vec<PathBuf>, &'static str) {
     let whole = root().join("../shared/corpus");
-    if whole.is_dir() {
+    if extent == Extent::Whole && whole.is_dir() {
         let mut files = Vec::new();
         for folder in ["clang", "cuda", "rejected", "rust", "triton", "triton39"] {
             files.extend(files_in(&whole.join(folder), "ptx"));

@@ -154,7 +154,7 @@ pub fn run(extent: Extent) -> Result {
             ));
         }
         ptxas::assemble_all()?;
-        ptxas_table::run(None).map(|()| Outcome::Passed)
+        ptxas_table::run(ptxas_table::Extent::Selection, None).map(|()| Outcome::Passed)
     });
 
     steps.step("the scenarios on a GPU", || {
