@@ -518,7 +518,7 @@ fn expectations_decide_the_exit_code_of_a_scenario() {
     assert_eq!(got.code, 1);
     assert!(
         got.err
-            .contains("differs.toml: not expected: a RAW race of class race on `data`"),
+            .contains("differs.toml: not expected: a RAW race of class missing-acquire on `data`"),
         "{}",
         got.err
     );
