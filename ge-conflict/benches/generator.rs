@@ -18,14 +18,23 @@ impl Text {
         }
         let _ = write!(s, "{{\"name\":\"{name}\",\"type\":\"{ty}\",\"inputs\":[");
         for (k, i) in inputs.iter().enumerate() {
-            let (from, name) = i.split_once('@').map_or_else(|| (*i, format!("x{k}")), |(f, n)| (f, n.to_owned()));
+            let (from, name) = i
+                .split_once('@')
+                .map_or_else(|| (*i, format!("x{k}")), |(f, n)| (f, n.to_owned()));
             let colon = if from.contains(':') { "" } else { ":0" };
             let comma = if k == 0 { "" } else { "," };
-            let _ = write!(s, "{comma}{{\"from\":\"{from}{colon}\",\"name\":\"{name}\",\"shape\":[8,128]}}");
+            let _ = write!(
+                s,
+                "{comma}{{\"from\":\"{from}{colon}\",\"name\":\"{name}\",\"shape\":[8,128]}}"
+            );
         }
         s.push_str("],\"outputs\":[");
         for k in 0..outputs {
-            let name = if inputs.first().is_some_and(|i| i.ends_with("@ref")) && k == 0 { "ref".into() } else { format!("y{k}") };
+            let name = if inputs.first().is_some_and(|i| i.ends_with("@ref")) && k == 0 {
+                "ref".into()
+            } else {
+                format!("y{k}")
+            };
             let comma = if k == 0 { "" } else { "," };
             let _ = write!(s, "{comma}{{\"name\":\"{name}\",\"shape\":[8,128]}}");
         }
@@ -35,9 +44,19 @@ impl Text {
 
     /// A subgraph that reads its parent's inputs.
     fn subgraph(&mut self, name: &str, node: &str, index: usize, inputs: usize, swap: bool) {
-        let mut t = Text { nodes: String::new(), graphs: String::new(), count: 0 };
+        let mut t = Text {
+            nodes: String::new(),
+            graphs: String::new(),
+            count: 0,
+        };
         for k in 0..inputs {
-            t.node(&format!("{name}_d{k}"), "Data", &[], 1, &format!(",\"attrs\":{{\"_parent_node_index\":{k}}}"));
+            t.node(
+                &format!("{name}_d{k}"),
+                "Data",
+                &[],
+                1,
+                &format!(",\"attrs\":{{\"_parent_node_index\":{k}}}"),
+            );
         }
         let last = format!("{name}_d{}", inputs - 1);
         t.node(&format!("{name}_op"), "Mul", &[&last, &last], 1, "");
@@ -56,7 +75,11 @@ impl Text {
 /// A module with about `operators` operators, as JSON.
 pub fn module(operators: usize) -> String {
     const REF: &str = ",\"attrs\":{\"reference\":true}";
-    let mut t = Text { nodes: String::new(), graphs: String::new(), count: 0 };
+    let mut t = Text {
+        nodes: String::new(),
+        graphs: String::new(),
+        count: 0,
+    };
     t.node("x", "Data", &[], 1, "");
     t.node("mask", "Const", &[], 1, "");
     t.node("cache", "RefData", &[], 1, "");
@@ -73,21 +96,48 @@ pub fn module(operators: usize) -> String {
         t.node(&n("ln"), "LayerNorm", &[&h], 1, "");
         t.node(&n("q"), "MatMul", &[&n("ln"), &n("wq")], 1, "");
         t.node(&n("k"), "MatMul", &[&n("ln"), &n("wk")], 1, "");
-        t.node(&n("upd"), "ScatterUpdate", &[&format!("{cache}@ref"), &n("k")], 1, REF);
+        t.node(
+            &n("upd"),
+            "ScatterUpdate",
+            &[&format!("{cache}@ref"), &n("k")],
+            1,
+            REF,
+        );
         t.node(&n("read"), "Gather", &[&n("upd"), &n("q")], 1, "");
         t.node(&n("score"), "BatchMatMul", &[&n("q"), &n("read")], 1, "");
         t.node(&n("masked"), "Add", &[&n("score"), "mask"], 1, "");
-        t.node(&n("soft"), "Softmax", &[&n("masked")], 1, ",\"attrs\":{\"_output_inplace_ability\":[[0,0]]}");
+        t.node(
+            &n("soft"),
+            "Softmax",
+            &[&n("masked")],
+            1,
+            ",\"attrs\":{\"_output_inplace_ability\":[[0,0]]}",
+        );
         t.node(&n("o"), "MatMul", &[&n("soft"), &n("wo")], 1, "");
-        t.node(&n("allreduce"), "HcomAllReduce", &[&n("o")], 1,
-               ",\"kernel_lib\":\"hccl\",\"attrs\":{\"_input_mutable\":true,\"is_atomic_node\":false}");
+        t.node(
+            &n("allreduce"),
+            "HcomAllReduce",
+            &[&n("o")],
+            1,
+            ",\"kernel_lib\":\"hccl\",\"attrs\":{\"_input_mutable\":true,\"is_atomic_node\":false}",
+        );
         t.node(&n("res"), "Add", &[&n("allreduce"), &h], 1, "");
-        t.node(&n("split"), "PhonySplit", &[&n("res")], 2,
-               ",\"attrs\":{\"_no_padding_continuous_output\":true,\"_output_reuse_input\":true}");
+        t.node(
+            &n("split"),
+            "PhonySplit",
+            &[&n("res")],
+            2,
+            ",\"attrs\":{\"_no_padding_continuous_output\":true,\"_output_reuse_input\":true}",
+        );
         t.node(&n("g0"), "Gelu", &[&format!("{}:0", n("split"))], 1, "");
         t.node(&n("g1"), "Gelu", &[&format!("{}:1", n("split"))], 1, "");
-        t.node(&n("cat"), "PhonyConcat", &[&n("g0"), &n("g1")], 1,
-               ",\"attrs\":{\"_no_padding_continuous_input\":true,\"_output_reuse_input\":true}");
+        t.node(
+            &n("cat"),
+            "PhonyConcat",
+            &[&n("g0"), &n("g1")],
+            1,
+            ",\"attrs\":{\"_no_padding_continuous_input\":true,\"_output_reuse_input\":true}",
+        );
         t.node(&n("ffn"), "MatMul", &[&n("cat"), &n("wf")], 1, "");
         h = n("ffn");
         cache = n("upd");
@@ -115,11 +165,19 @@ pub fn module(operators: usize) -> String {
         // The optimizer's share: it updates the weights of finished blocks in place.
         if b % 16 == 0 {
             for (w, reader) in weights.drain(..) {
-                t.node(&format!("{w}_step"), "ApplyMomentum", &[&format!("{w}@ref"), "lr"], 1,
-                       &format!("{REF},\"control\":[\"{reader}\"]"));
+                t.node(
+                    &format!("{w}_step"),
+                    "ApplyMomentum",
+                    &[&format!("{w}@ref"), "lr"],
+                    1,
+                    &format!("{REF},\"control\":[\"{reader}\"]"),
+                );
             }
         }
     }
     t.node("out", "NetOutput", &[&h], 0, "");
-    format!("{{\"options\":{{}},\"graphs\":[{{\"name\":\"root\",\"parent\":null,\"nodes\":[\n{}]}}{}]}}", t.nodes, t.graphs)
+    format!(
+        "{{\"options\":{{}},\"graphs\":[{{\"name\":\"root\",\"parent\":null,\"nodes\":[\n{}]}}{}]}}",
+        t.nodes, t.graphs
+    )
 }

@@ -1,5 +1,7 @@
 //! How long the main stages take on graphs of 10³ to 10⁵ operators.
 
+#![allow(missing_docs)]
+
 mod generator;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -18,7 +20,9 @@ fn stages(c: &mut Criterion) {
     for operators in [1_000, 10_000, 30_000, 100_000] {
         let text = generator::module(operators);
         group.throughput(Throughput::Elements(operators as u64));
-        group.bench_with_input(BenchmarkId::new("load", operators), &text, |b, t| b.iter(|| load(t)));
+        group.bench_with_input(BenchmarkId::new("load", operators), &text, |b, t| {
+            b.iter(|| load(t))
+        });
         let module = load(&text).module;
         let stages: [(&str, &[Stage]); 5] = [
             ("rw", &[Stage::Rw]),

@@ -68,15 +68,25 @@ pub fn check(o: &CheckOptions) -> Outcome {
         Some(Ok(s)) => s,
         Some(Err(s)) => {
             let names: Vec<&str> = Stage::ALL.iter().map(|s| s.name()).collect();
-            return bad(format!("there is no stage {s:?}; the stages are {}", names.join(", ")));
+            return bad(format!(
+                "there is no stage {s:?}; the stages are {}",
+                names.join(", ")
+            ));
         }
     };
     let loaded = match load(&o.file, o.attrs.as_deref()) {
         Ok(l) => l,
         Err(e) => return bad(e),
     };
-    let mut out = Outcome { stderr: notes(&loaded), ..Outcome::default() };
-    let only = match o.graph.as_deref().map(|name| loaded.module.find_graph(name).ok_or(name)) {
+    let mut out = Outcome {
+        stderr: notes(&loaded),
+        ..Outcome::default()
+    };
+    let only = match o
+        .graph
+        .as_deref()
+        .map(|name| loaded.module.find_graph(name).ok_or(name))
+    {
         None => None,
         Some(Ok(g)) => Some(g),
         Some(Err(name)) => {
@@ -112,7 +122,10 @@ pub fn lint(o: &LintOptions) -> Outcome {
         Ok(l) => l,
         Err(e) => return bad(e),
     };
-    let mut out = Outcome { stderr: notes(&loaded), ..Outcome::default() };
+    let mut out = Outcome {
+        stderr: notes(&loaded),
+        ..Outcome::default()
+    };
     let (report, _) = run(loaded, Stage::Lint, None);
     print(&mut out, &report, o.format);
     out
@@ -120,9 +133,15 @@ pub fn lint(o: &LintOptions) -> Outcome {
 
 /// Runs a stage on what was loaded; graphs with defects are not worked on.
 pub fn run(loaded: Loaded, stage: Stage, only: Option<GraphId>) -> (Report, crate::ir::Module) {
-    let Loaded { mut module, defects, .. } = loaded;
+    let Loaded {
+        mut module,
+        defects,
+        ..
+    } = loaded;
     // A parent index that is negative is the read-write check's own affair: it finds the graph wrong, not the file.
-    let tolerated = |d: &crate::ir::Defect| stage == Stage::Rw && d.code == crate::ir::DefectCode::BadParentIndex;
+    let tolerated = |d: &crate::ir::Defect| {
+        stage == Stage::Rw && d.code == crate::ir::DefectCode::BadParentIndex
+    };
     let defects: Vec<_> = defects.into_iter().filter(|d| !tolerated(d)).collect();
     let mut report = if defects.is_empty() {
         let mut ctx = Ctx::new(&mut module, only);
@@ -139,32 +158,58 @@ pub fn run(loaded: Loaded, stage: Stage, only: Option<GraphId>) -> (Report, crat
         }));
         report
     };
-    report.graphs = module.graphs.iter().map(|g| GraphSize { name: g.name.clone(), nodes: g.len() }).collect();
+    report.graphs = module
+        .graphs
+        .iter()
+        .map(|g| GraphSize {
+            name: g.name.clone(),
+            nodes: g.len(),
+        })
+        .collect();
     (report, module)
 }
 
 fn load(file: &Path, attrs: Option<&Path>) -> Result<Loaded, String> {
-    let content = std::fs::read(file).map_err(|e| format!("{}: can't be read: {e}", file.display()))?;
+    let content =
+        std::fs::read(file).map_err(|e| format!("{}: can't be read: {e}", file.display()))?;
     let side = match attrs {
         None => None,
-        Some(p) => Some((p, std::fs::read(p).map_err(|e| format!("{}: can't be read: {e}", p.display()))?)),
+        Some(p) => Some((
+            p,
+            std::fs::read(p).map_err(|e| format!("{}: can't be read: {e}", p.display()))?,
+        )),
     };
     let side_name = side.as_ref().map(|(p, _)| p.display().to_string());
-    let side = side.as_ref().zip(side_name.as_deref()).map(|((_, c), n)| (n, c.as_slice()));
+    let side = side
+        .as_ref()
+        .zip(side_name.as_deref())
+        .map(|((_, c), n)| (n, c.as_slice()));
     io::read(&file.display().to_string(), &content, side).map_err(|e| e.to_string())
 }
 
 fn notes(loaded: &Loaded) -> String {
     const SHOWN: usize = 20;
-    let mut s: String = loaded.notes.iter().take(SHOWN).map(|n| format!("note: {n}\n")).collect();
+    let mut s: String = loaded
+        .notes
+        .iter()
+        .take(SHOWN)
+        .map(|n| format!("note: {n}\n"))
+        .collect();
     if loaded.notes.len() > SHOWN {
-        s += &format!("note: … and {} more of the kind\n", loaded.notes.len() - SHOWN);
+        s += &format!(
+            "note: … and {} more of the kind\n",
+            loaded.notes.len() - SHOWN
+        );
     }
     s
 }
 
 fn bad(why: String) -> Outcome {
-    Outcome { stdout: String::new(), stderr: format!("error: {why}\n"), exit: 2 }
+    Outcome {
+        stdout: String::new(),
+        stderr: format!("error: {why}\n"),
+        exit: 2,
+    }
 }
 
 fn print(out: &mut Outcome, report: &Report, format: OutputFormat) {
@@ -179,7 +224,10 @@ fn print(out: &mut Outcome, report: &Report, format: OutputFormat) {
 pub fn to_json(value: &impl serde::Serialize) -> String {
     match serde_json::to_string_pretty(value) {
         Ok(s) => s + "\n",
-        Err(e) => format!("{{ \"errors\": [ {{ \"code\": \"INTERNAL_ERROR\", \"why\": {:?} }} ] }}\n", e.to_string()),
+        Err(e) => format!(
+            "{{ \"errors\": [ {{ \"code\": \"INTERNAL_ERROR\", \"why\": {:?} }} ] }}\n",
+            e.to_string()
+        ),
     }
 }
 
@@ -233,7 +281,15 @@ pub fn run_time(o: &RunTimeOptions) -> Outcome {
         OutputFormat::Json => to_json(&serde_json::json!({ "schema_version": 1, "steps": all })),
         OutputFormat::Text => all
             .iter()
-            .map(|s| format!("{:>4}  {:<24} {}{}\n", s.line, s.step, if s.refused { "refused: " } else { "" }, s.result))
+            .map(|s| {
+                format!(
+                    "{:>4}  {:<24} {}{}\n",
+                    s.line,
+                    s.step,
+                    if s.refused { "refused: " } else { "" },
+                    s.result
+                )
+            })
             .collect(),
     };
     out

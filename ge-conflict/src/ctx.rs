@@ -144,7 +144,9 @@ impl<'m> Ctx<'m> {
     /// The copy must not read earlier than its consumer did: writers of the same output that ran before the consumer, because
     /// it uses what they lead to, run before the copy.
     fn keep_order(&mut self, g: GraphId, copy: NodeId, inputs: &[InRef]) {
-        let Some(consumer) = inputs.first().map(|i| i.node) else { return };
+        let Some(consumer) = inputs.first().map(|i| i.node) else {
+            return;
+        };
         let graph = self.module.graph(g);
         let mut writers: Vec<NodeId> = Vec::new();
         for from in graph.node(copy).inputs.iter().filter_map(|i| i.from) {
@@ -170,7 +172,12 @@ impl<'m> Ctx<'m> {
             }
         }
         for w in writers.into_iter().filter(|w| seen.contains(w)) {
-            self.add_control(g, w, copy, "the consumer ran after this write, so its copy is made after it");
+            self.add_control(
+                g,
+                w,
+                copy,
+                "the consumer ran after this write, so its copy is made after it",
+            );
         }
     }
 
@@ -255,16 +262,28 @@ impl<'m> Ctx<'m> {
         let (name, ty) = (node.name.clone(), node.ty.clone());
         let graph = self.graph_name(g);
         let r = &mut self.report;
-        let mine = r.inserted.iter().position(|i| i.graph == graph && i.name == name);
+        let mine = r
+            .inserted
+            .iter()
+            .position(|i| i.graph == graph && i.name == name);
         if let Some(at) = mine {
             // Put in and taken out in one run: nothing happened.
             r.inserted.remove(at);
             let out = format!("{name}:0");
-            r.relinked.retain(|l| l.graph != graph || (l.old != out && l.new != out));
-            r.control.retain(|c| c.graph != graph || (c.from != name && c.to != name));
+            r.relinked
+                .retain(|l| l.graph != graph || (l.old != out && l.new != out));
+            r.control
+                .retain(|c| c.graph != graph || (c.from != name && c.to != name));
         } else {
             let (pass, why) = (self.pass, reason.why.clone());
-            r.removed.push(Removed { pass, graph, name, ty, why, conflict: reason.into() });
+            r.removed.push(Removed {
+                pass,
+                graph,
+                name,
+                ty,
+                why,
+                conflict: reason.into(),
+            });
         }
         self.module.graph_mut(g).remove(id);
     }

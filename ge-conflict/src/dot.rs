@@ -7,9 +7,14 @@ use std::fmt::Write;
 
 /// The module after the run, with what the run found.
 pub fn picture(module: &Module, report: &Report) -> String {
-    let mut s = String::from("digraph module {\n  rankdir=TB; node [shape=box, fontname=\"sans-serif\"];\n");
-    let inserted: FxHashSet<(&str, &str)> =
-        report.inserted.iter().map(|i| (i.graph.as_str(), i.name.as_str())).collect();
+    let mut s = String::from(
+        "digraph module {\n  rankdir=TB; node [shape=box, fontname=\"sans-serif\"];\n",
+    );
+    let inserted: FxHashSet<(&str, &str)> = report
+        .inserted
+        .iter()
+        .map(|i| (i.graph.as_str(), i.name.as_str()))
+        .collect();
     let mut conflicts: Vec<(&str, &str, &str, &str)> = Vec::new();
     for i in &report.inserted {
         let [a, b] = &i.conflict.anchors;
@@ -19,11 +24,22 @@ pub fn picture(module: &Module, report: &Report) -> String {
         let [a, b] = &w.conflict.anchors;
         conflicts.push((&w.graph, node_of(a), node_of(b), &w.conflict.rule));
     }
-    let red: FxHashSet<(&str, &str)> = conflicts.iter().flat_map(|c| [(c.0, c.1), (c.0, c.2)]).collect();
+    let red: FxHashSet<(&str, &str)> = conflicts
+        .iter()
+        .flat_map(|c| [(c.0, c.1), (c.0, c.2)])
+        .collect();
     for g in module.graph_ids() {
         let graph = module.graph(g);
-        let parent = module.parent_node(g).map(|(_, n)| format!(" (in {})", n.name)).unwrap_or_default();
-        let _ = writeln!(s, "  subgraph cluster_{} {{\n    label={};", g.0, quote(&format!("{}{parent}", graph.name)));
+        let parent = module
+            .parent_node(g)
+            .map(|(_, n)| format!(" (in {})", n.name))
+            .unwrap_or_default();
+        let _ = writeln!(
+            s,
+            "  subgraph cluster_{} {{\n    label={};",
+            g.0,
+            quote(&format!("{}{parent}", graph.name))
+        );
         for (id, n) in graph.iter() {
             let at = (graph.name.as_str(), n.name.as_str());
             let style = if inserted.contains(&at) {
@@ -33,7 +49,12 @@ pub fn picture(module: &Module, report: &Report) -> String {
             } else {
                 ""
             };
-            let _ = writeln!(s, "    {} [label={}{style}];", name(g, id.0), quote(&format!("{}\n{}", n.name, n.ty)));
+            let _ = writeln!(
+                s,
+                "    {} [label={}{style}];",
+                name(g, id.0),
+                quote(&format!("{}\n{}", n.name, n.ty))
+            );
         }
         s.push_str("  }\n");
     }
@@ -41,15 +62,29 @@ pub fn picture(module: &Module, report: &Report) -> String {
         for (id, n) in module.graph(g).iter() {
             for (k, i) in n.inputs.iter().enumerate() {
                 if let Some(f) = i.from {
-                    let _ = writeln!(s, "  {} -> {} [label=\"{}:{k}\"];", name(g, f.node.0), name(g, id.0), f.index);
+                    let _ = writeln!(
+                        s,
+                        "  {} -> {} [label=\"{}:{k}\"];",
+                        name(g, f.node.0),
+                        name(g, id.0),
+                        f.index
+                    );
                 }
             }
             for c in &n.control_in {
-                let _ = writeln!(s, "  {} -> {} [style=dashed, color=gray];", name(g, c.0), name(g, id.0));
+                let _ = writeln!(
+                    s,
+                    "  {} -> {} [style=dashed, color=gray];",
+                    name(g, c.0),
+                    name(g, id.0)
+                );
             }
         }
     }
-    let places: FxHashMap<&str, GraphId> = module.graph_ids().map(|g| (module.graph(g).name.as_str(), g)).collect();
+    let places: FxHashMap<&str, GraphId> = module
+        .graph_ids()
+        .map(|g| (module.graph(g).name.as_str(), g))
+        .collect();
     let mut drawn = FxHashSet::default();
     for (graph, a, b, rule) in conflicts {
         let Some(g) = places.get(graph) else { continue };
@@ -78,9 +113,17 @@ fn name(g: GraphId, n: u32) -> String {
 /// The node of `node.in.0` or `node.out.0`.
 fn node_of(anchor: &str) -> &str {
     let without = anchor.rsplit_once('.').map_or(anchor, |(a, _)| a);
-    without.strip_suffix(".in").or_else(|| without.strip_suffix(".out")).unwrap_or(anchor)
+    without
+        .strip_suffix(".in")
+        .or_else(|| without.strip_suffix(".out"))
+        .unwrap_or(anchor)
 }
 
 fn quote(s: &str) -> String {
-    format!("\"{}\"", s.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+    format!(
+        "\"{}\"",
+        s.replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n")
+    )
 }

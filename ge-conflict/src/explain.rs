@@ -83,7 +83,9 @@ pub fn anchor(module: &Module, only: Option<GraphId>, text: &str) -> Result<Expl
         .find_map(|g| Some((g, module.graph(g).find(node)?)))
         .ok_or_else(|| format!("no node is called {node:?}"))?;
     // The graph whose memory is planned as a whole and that holds the node.
-    let root = module.root().ok_or_else(|| "the module has no graph".to_owned())?;
+    let root = module
+        .root()
+        .ok_or_else(|| "the module has no graph".to_owned())?;
     let top = crate::layout::static_tops(module, root)
         .into_iter()
         .find(|t| module.family(*t).contains(&g))
@@ -97,17 +99,36 @@ pub fn anchor(module: &Module, only: Option<GraphId>, text: &str) -> Result<Expl
     } else {
         space.output(module, g, OutRef { node: id, index })
     };
-    let me = me.ok_or_else(|| format!("{node} has no {} {index}", if input { "input" } else { "output" }))?;
+    let me = me.ok_or_else(|| {
+        format!(
+            "{node} has no {} {index}",
+            if input { "input" } else { "output" }
+        )
+    })?;
     let name = |a: AnchorId| {
         let at = space.at(a);
-        if at.input { module.in_name(at.graph, at.in_ref()) } else { module.out_name(at.graph, at.out_ref()) }
+        if at.input {
+            module.in_name(at.graph, at.in_ref())
+        } else {
+            module.out_name(at.graph, at.out_ref())
+        }
     };
-    let list = |a: AnchorId| sets[a.0 as usize].iter().map(|x| x.name()).collect::<Vec<_>>();
-    let mut keyed: Vec<(String, AnchorId)> =
-        symbols.members(symbols.of(me)).iter().map(|a| (space.key(module, *a), *a)).collect();
+    let list = |a: AnchorId| {
+        sets[a.0 as usize]
+            .iter()
+            .map(|x| x.name())
+            .collect::<Vec<_>>()
+    };
+    let mut keyed: Vec<(String, AnchorId)> = symbols
+        .members(symbols.of(me))
+        .iter()
+        .map(|a| (space.key(module, *a), *a))
+        .collect();
     keyed.sort();
-    let (_, trials) =
-        Detector::new(module, &space, &symbols, &sets, mode).trace(me).run().map_err(|e| e.to_string())?;
+    let (_, trials) = Detector::new(module, &space, &symbols, &sets, mode)
+        .trace(me)
+        .run()
+        .map_err(|e| e.to_string())?;
     let rules = trials
         .into_iter()
         .map(|t| {
@@ -121,7 +142,12 @@ pub fn anchor(module: &Module, only: Option<GraphId>, text: &str) -> Result<Expl
                 Entry::Absolute => "never go together".to_owned(),
                 Entry::Check(c) => c.name().to_owned(),
             };
-            Tried { against: name(other), attributes, rule, isolate: t.found.into_iter().map(name).collect() }
+            Tried {
+                against: name(other),
+                attributes,
+                rule,
+                isolate: t.found.into_iter().map(name).collect(),
+            }
         })
         .collect();
     Ok(Explanation {
@@ -142,8 +168,16 @@ pub fn anchor(module: &Module, only: Option<GraphId>, text: &str) -> Result<Expl
     })
 }
 
-fn edges(module: &Module, g: GraphId, id: crate::ir::NodeId, index: u32, input: bool) -> Vec<EdgeRule> {
-    let Some(root) = module.root() else { return Vec::new() };
+fn edges(
+    module: &Module,
+    g: GraphId,
+    id: crate::ir::NodeId,
+    index: u32,
+    input: bool,
+) -> Vec<EdgeRule> {
+    let Some(root) = module.root() else {
+        return Vec::new();
+    };
     let family = module.family(root);
     let mut classes = Classes::new(module, &family);
     for s in family.iter().rev() {
@@ -184,19 +218,40 @@ impl fmt::Display for Explanation {
         writeln!(f, "  symbol      {}", self.symbol)?;
         writeln!(f, "  shares memory with")?;
         for m in &self.shares {
-            writeln!(f, "    {} (graph {}): {}", m.anchor, m.graph, m.attributes.join(", "))?;
+            writeln!(
+                f,
+                "    {} (graph {}): {}",
+                m.anchor,
+                m.graph,
+                m.attributes.join(", ")
+            )?;
         }
         writeln!(f, "  layout rules tried")?;
         for t in &self.rules {
-            let result = if t.isolate.is_empty() { "no conflict".to_owned() } else { format!("isolate {}", t.isolate.join(", ")) };
-            writeln!(f, "    against {}: {} x {}: {}: {result}", t.against, t.attributes[0], t.attributes[1], t.rule)?;
+            let result = if t.isolate.is_empty() {
+                "no conflict".to_owned()
+            } else {
+                format!("isolate {}", t.isolate.join(", "))
+            };
+            writeln!(
+                f,
+                "    against {}: {} x {}: {}: {result}",
+                t.against, t.attributes[0], t.attributes[1], t.rule
+            )?;
         }
         if self.rules.is_empty() {
-            writeln!(f, "    none: nothing it shares memory with demands anything that could clash")?;
+            writeln!(
+                f,
+                "    none: nothing it shares memory with demands anything that could clash"
+            )?;
         }
         writeln!(f, "  read-write rules")?;
         for e in &self.read_write {
-            writeln!(f, "    {} ({}) -> {} ({}): {}", e.output, e.output_class, e.input, e.input_class, e.verdict)?;
+            writeln!(
+                f,
+                "    {} ({}) -> {} ({}): {}",
+                e.output, e.output_class, e.input, e.input_class, e.verdict
+            )?;
         }
         if self.read_write.is_empty() {
             writeln!(f, "    none: it has no edge")?;

@@ -4,7 +4,7 @@
 //! a use an access at an epoch. Nothing is declared a second time here; what this crate relies on is asserted, so that a change
 //! of the layout on any side does not compile.
 
-pub use gsan_device::layout::{Epoch, Order, Scope, ScalarClock, ShadowCell};
+pub use gsan_device::layout::{Epoch, Order, ScalarClock, Scope, ShadowCell};
 
 use core::mem::{align_of, offset_of, size_of};
 
@@ -39,7 +39,10 @@ mod tests {
     fn a_streams_use_keeps_its_parts() {
         for (stream, epoch) in [(0, 1), (5, 77), (63, 0xfffe)] {
             let c = stream_use(stream, epoch);
-            assert_eq!((c.thread(), c.epoch(), c.scope(), c.is_release()), (stream, epoch, Scope::Gpu, false));
+            assert_eq!(
+                (c.thread(), c.epoch(), c.scope(), c.is_release()),
+                (stream, epoch, Scope::Gpu, false)
+            );
         }
     }
 }

@@ -17,7 +17,11 @@ pub fn report(r: &Report) -> String {
         inserted(&mut s, n + 1, i);
     }
     for x in &r.removed {
-        let _ = writeln!(s, "removed: {} {} (graph {}, pass {}): {}", x.ty, x.name, x.graph, x.pass, x.why);
+        let _ = writeln!(
+            s,
+            "removed: {} {} (graph {}, pass {}): {}",
+            x.ty, x.name, x.graph, x.pass, x.why
+        );
     }
     for x in &r.relinked {
         let _ = writeln!(
@@ -27,16 +31,35 @@ pub fn report(r: &Report) -> String {
         );
     }
     for x in &r.control {
-        let moved = x.moved_from.as_ref().map(|[a, b]| format!(" (was {a} before {b})")).unwrap_or_default();
-        let _ = writeln!(s, "order: {} runs before {}{moved} (graph {}, pass {}): {}", x.from, x.to, x.graph, x.pass, x.why);
+        let moved = x
+            .moved_from
+            .as_ref()
+            .map(|[a, b]| format!(" (was {a} before {b})"))
+            .unwrap_or_default();
+        let _ = writeln!(
+            s,
+            "order: {} runs before {}{moved} (graph {}, pass {}): {}",
+            x.from, x.to, x.graph, x.pass, x.why
+        );
     }
     for m in &r.marks {
-        let place = m.output.map(|o| format!("output {o} of {}", m.node)).unwrap_or_else(|| m.node.clone());
-        let _ = writeln!(s, "mark: {} = {} on {place} (graph {}, pass {}): {}", m.attr, m.value, m.graph, m.pass, m.why);
+        let place = m
+            .output
+            .map(|o| format!("output {o} of {}", m.node))
+            .unwrap_or_else(|| m.node.clone());
+        let _ = writeln!(
+            s,
+            "mark: {} = {} on {place} (graph {}, pass {}): {}",
+            m.attr, m.value, m.graph, m.pass, m.why
+        );
     }
     if !r.symbols.is_empty() {
         let shared = r.symbols.iter().filter(|l| l.len() > 1).count();
-        let _ = writeln!(s, "memory: {} places, {shared} of them shared by several anchors", r.symbols.len());
+        let _ = writeln!(
+            s,
+            "memory: {} places, {shared} of them shared by several anchors",
+            r.symbols.len()
+        );
     }
     if !s.is_empty() && !s.ends_with("\n\n") {
         s.push('\n');
@@ -46,15 +69,24 @@ pub fn report(r: &Report) -> String {
 }
 
 fn summary(s: &mut String, r: &Report) {
-    let graphs: Vec<String> = r.graphs.iter().map(|g| format!("{} ({} nodes)", g.name, g.nodes)).collect();
-    let count = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+    let graphs: Vec<String> = r
+        .graphs
+        .iter()
+        .map(|g| format!("{} ({} nodes)", g.name, g.nodes))
+        .collect();
+    let count =
+        |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     let _ = writeln!(
         s,
         "{}, {}, {}{}",
         count(r.errors.len(), "error", "errors"),
         count(r.warnings.len(), "warning", "warnings"),
         count(r.inserted.len(), "operator inserted", "operators inserted"),
-        if graphs.is_empty() { String::new() } else { format!("; graphs: {}", shorten(graphs)) },
+        if graphs.is_empty() {
+            String::new()
+        } else {
+            format!("; graphs: {}", shorten(graphs))
+        },
     );
 }
 
@@ -64,14 +96,23 @@ fn shorten(mut list: Vec<String>) -> String {
     let more = list.len().saturating_sub(SHOWN);
     list.truncate(SHOWN);
     let text = list.join(", ");
-    if more > 0 { format!("{text} and {more} more") } else { text }
+    if more > 0 {
+        format!("{text} and {more} more")
+    } else {
+        text
+    }
 }
 
 fn warning(s: &mut String, w: &Warning) {
     let _ = writeln!(s, "warning {}: {}", w.code, w.kind);
     let _ = writeln!(s, "  hazard    {}", w.hazard);
     if !w.nodes.is_empty() {
-        let _ = writeln!(s, "  between   {} (graph {})", w.nodes.join(" and "), w.graph);
+        let _ = writeln!(
+            s,
+            "  between   {} (graph {})",
+            w.nodes.join(" and "),
+            w.graph
+        );
     }
     let _ = writeln!(s, "  why       {}", w.why);
     let _ = writeln!(s, "  rule      {} (pass {})\n", w.conflict.rule, w.pass);
@@ -92,8 +133,14 @@ fn place(i: &Inserted) -> String {
         shorten(l.as_slice().iter().map(one).collect())
     }
     match (&i.before, &i.after) {
-        (Some(b), _) => format!("before {}", list(b, |x| format!("input {} of {}", x.input, x.node))),
-        (_, Some(a)) => format!("after {}", list(a, |x| format!("output {} of {}", x.output, x.node))),
+        (Some(b), _) => format!(
+            "before {}",
+            list(b, |x| format!("input {} of {}", x.input, x.node))
+        ),
+        (_, Some(a)) => format!(
+            "after {}",
+            list(a, |x| format!("output {} of {}", x.output, x.node))
+        ),
         _ => "beside the data edges, ordered by control edges".to_owned(),
     }
 }

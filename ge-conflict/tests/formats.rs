@@ -55,10 +55,22 @@ fn a_text_dump_is_read_with_all_it_has() {
     let l = read("ge_proto_00000001_graph_1_Build.txt", DUMP).expect("it reads");
     assert!(l.defects.is_empty(), "{:?}", l.defects);
     assert_eq!(l.notes.len(), 1, "{:?}", l.notes);
-    assert!(l.notes[0].contains("brand_new") && l.notes[0].contains(":27:5:"), "{}", l.notes[0]);
+    assert!(
+        l.notes[0].contains("brand_new") && l.notes[0].contains(":27:5:"),
+        "{}",
+        l.notes[0]
+    );
     let root = l.module.graph(GraphId(0));
     let ar = root.node(root.find("ar").expect("ar"));
-    assert_eq!((ar.inputs.len(), ar.outputs.len(), ar.control_in.len(), ar.stream), (2, 1, 1, 3));
+    assert_eq!(
+        (
+            ar.inputs.len(),
+            ar.outputs.len(),
+            ar.control_in.len(),
+            ar.stream
+        ),
+        (2, 1, 1, 3)
+    );
     assert_eq!(ar.inputs[0].name, "a");
     assert_eq!(ar.kernel_lib, Some(KernelLib::Hccl));
     assert_eq!(ar.outputs[0].desc.reuse_input, Some(0));
@@ -66,8 +78,14 @@ fn a_text_dump_is_read_with_all_it_has() {
     let get = |k: &str| ar.attrs.get(k).cloned();
     let ints = |l: &[i64]| Attr::List(l.iter().copied().map(Attr::Int).collect());
     assert_eq!(get("ints"), Some(ints(&[1, -2])));
-    assert_eq!(get("nested"), Some(Attr::List(vec![ints(&[1, 2]), ints(&[3])])));
-    assert_eq!(get("floats"), Some(Attr::List(vec![Attr::Float(1.5), Attr::Float(2.0)])));
+    assert_eq!(
+        get("nested"),
+        Some(Attr::List(vec![ints(&[1, 2]), ints(&[3])]))
+    );
+    assert_eq!(
+        get("floats"),
+        Some(Attr::List(vec![Attr::Float(1.5), Attr::Float(2.0)]))
+    );
     assert_eq!(get("raw"), Some(Attr::Bytes(vec![0, 255])));
     assert_eq!(get("long"), Some(Attr::Str("one two".into())));
     assert_eq!(get("output_i"), Some(ints(&[512, 1024])));
@@ -84,17 +102,71 @@ fn a_text_dump_is_read_with_all_it_has() {
 #[test]
 fn bad_files_are_told_where_and_what_was_expected() {
     let cases: &[(&str, &str, usize, usize, &str)] = &[
-        ("a.json", "{ \"graphs\": [\n  { \"name\": 5 } ] }", 2, 13, "expected a string"),
+        (
+            "a.json",
+            "{ \"graphs\": [\n  { \"name\": 5 } ] }",
+            2,
+            13,
+            "expected a string",
+        ),
         ("a.json", "{ \"graphs\": [", 1, 13, "EOF"),
         ("a.json", "{}", 1, 1, "expected the key \"graphs\""),
-        ("a.json", "{\"graphs\":[{\"name\":\"g\",\"name\":\"h\"}]}", 1, 0, "duplicate field"),
-        ("a.json", "{\"graphs\":[{\"name\":\"g\",\"nodes\":[{\"name\":\"n\",\"type\":\"T\",\"outputs\":[{\"mem_type\":\"x\"}]}]}]}", 1, 0, "memory type"),
-        ("d.txt", "graph {\n  name \"x\" }", 2, 8, "expected ':' or '{'"),
-        ("d.txt", "graph {\n  name: \"x", 2, 9, "expected the end of this text"),
-        ("d.txt", "graph { op { name: \"n\" } }", 1, 9, "expected a \"type\""),
-        ("d.txt", "graph { op { name: \"n\" type: \"T\" id: abc } }", 1, 34, "expected a whole number"),
-        ("d.txt", "name: \"x\"", 1, 1, "expected at least one \"graph {\""),
-        ("d.txt", "graph { name: \"g\" ", 1, 19, "expected a field's name or '}'"),
+        (
+            "a.json",
+            "{\"graphs\":[{\"name\":\"g\",\"name\":\"h\"}]}",
+            1,
+            0,
+            "duplicate field",
+        ),
+        (
+            "a.json",
+            "{\"graphs\":[{\"name\":\"g\",\"nodes\":[{\"name\":\"n\",\"type\":\"T\",\"outputs\":[{\"mem_type\":\"x\"}]}]}]}",
+            1,
+            0,
+            "memory type",
+        ),
+        (
+            "d.txt",
+            "graph {\n  name \"x\" }",
+            2,
+            8,
+            "expected ':' or '{'",
+        ),
+        (
+            "d.txt",
+            "graph {\n  name: \"x",
+            2,
+            9,
+            "expected the end of this text",
+        ),
+        (
+            "d.txt",
+            "graph { op { name: \"n\" } }",
+            1,
+            9,
+            "expected a \"type\"",
+        ),
+        (
+            "d.txt",
+            "graph { op { name: \"n\" type: \"T\" id: abc } }",
+            1,
+            34,
+            "expected a whole number",
+        ),
+        (
+            "d.txt",
+            "name: \"x\"",
+            1,
+            1,
+            "expected at least one \"graph {\"",
+        ),
+        (
+            "d.txt",
+            "graph { name: \"g\" ",
+            1,
+            19,
+            "expected a field's name or '}'",
+        ),
         ("m.onnx", "\u{1}", 1, 2, "expected"),
     ];
     for (name, text, line, column, what) in cases {
@@ -127,8 +199,10 @@ fn defects_name_graph_and_node() {
         assert!(e.why.contains("graph "), "{e:?}");
     }
     // An old-style loop has a cycle and is fine.
-    let text = node(r#"{"name":"m","type":"Merge","inputs":[{"from":null},{"from":"n:0"}],"outputs":[{}]},
-                       {"name":"n","type":"NextIteration","inputs":[{"from":"m:0"}],"outputs":[{}]}"#);
+    let text = node(
+        r#"{"name":"m","type":"Merge","inputs":[{"from":null},{"from":"n:0"}],"outputs":[{}]},
+                       {"name":"n","type":"NextIteration","inputs":[{"from":"m:0"}],"outputs":[{}]}"#,
+    );
     assert!(read("a.json", &text).expect("it reads").defects.is_empty());
 }
 
@@ -174,8 +248,17 @@ fn onnx() -> Vec<u8> {
         g
     };
     let attr = |key: &str, g: Vec<u8>| field(5, &[field(1, key.as_bytes()), field(6, &g)].concat());
-    let branches = [attr("then_branch", branch("then")), attr("else_branch", branch("else"))].concat();
-    let mut g = [field(2, b"main"), field(11, &value("x")), field(11, &value("p"))].concat();
+    let branches = [
+        attr("then_branch", branch("then")),
+        attr("else_branch", branch("else")),
+    ]
+    .concat();
+    let mut g = [
+        field(2, b"main"),
+        field(11, &value("x")),
+        field(11, &value("p")),
+    ]
+    .concat();
     g.extend(field(5, &field(8, b"w")));
     g.extend(node("Add", "add", &["x", "w"], &["r"], Vec::new()));
     g.extend(node("If", "if0", &["p"], &["y"], branches));
@@ -194,7 +277,11 @@ fn an_onnx_model_gives_its_structure_and_takes_attributes_from_a_side_file() {
     let add = g.node(g.find("add").expect("add"));
     assert!(add.attrs.flag("continuous_input") && add.is_hccl() && l.module.options.offline);
     let i = g.node(g.find("if0").expect("if0"));
-    assert_eq!((i.inputs.len(), i.subgraphs.len()), (2, 2), "the branches' outer value is an input");
+    assert_eq!(
+        (i.inputs.len(), i.subgraphs.len()),
+        (2, 2),
+        "the branches' outer value is an input"
+    );
     let t = l.module.graph(GraphId(1));
     let d = t.node(t.find("r_outer").expect("the outer value"));
     assert_eq!(d.parent_index(), Some(1));
@@ -204,7 +291,11 @@ fn an_onnx_model_gives_its_structure_and_takes_attributes_from_a_side_file() {
 fn survives(name: &str, bytes: &[u8]) {
     if let Ok(l) = io::read(name, bytes, Some(("side.json", b"{}"))) {
         let (report, module) = cli::run(l, Stage::All, None);
-        let _ = (cli::to_json(&report), ge_conflict::text::report(&report), ge_conflict::dot::picture(&module, &report));
+        let _ = (
+            cli::to_json(&report),
+            ge_conflict::text::report(&report),
+            ge_conflict::dot::picture(&module, &report),
+        );
         let _ = io::to_json(&module);
     }
 }
@@ -258,10 +349,21 @@ fn mutated_files_never_panic() {
     for k in 0..3000 {
         survives("a.txt", &mutate(&mut r, DUMP.as_bytes()));
         survives("a.onnx", &mutate(&mut r, &model));
-        let text = module(&mut Rng::new(k), Mix { operators: 6, layout: true, subgraphs: true }).to_string();
+        let text = module(
+            &mut Rng::new(k),
+            Mix {
+                operators: 6,
+                layout: true,
+                subgraphs: true,
+            },
+        )
+        .to_string();
         survives("a.json", &mutate(&mut r, text.as_bytes()));
         let script = "streams 3\nmalloc 0 64\naccess 0 0 1\nfree 0 0\nsync 0 0 1\nevent 0 1\nreuse 0,0\naddresses 1 1\n";
-        let _ = ge_conflict::runtime::script::run("s", &String::from_utf8_lossy(&mutate(&mut r, script.as_bytes())));
+        let _ = ge_conflict::runtime::script::run(
+            "s",
+            &String::from_utf8_lossy(&mutate(&mut r, script.as_bytes())),
+        );
     }
 }
 
@@ -282,7 +384,11 @@ fn a_large_dump_is_read() {
     let mut text = String::from("graph { name: \"root\"\n");
     let mut k = 0;
     while text.len() < 10_000_000 {
-        let input = if k == 0 { String::new() } else { format!("input: \"op_{}:0\"", k - 1) };
+        let input = if k == 0 {
+            String::new()
+        } else {
+            format!("input: \"op_{}:0\"", k - 1)
+        };
         text += &format!(
             "op {{ name: \"op_{k}\" type: \"Relu\" id: {k} {input}\n  attr {{ key: \"a\" value {{ list {{ i: 1 i: 2 i: 3 }} }} }}\n  \
              attr {{ key: \"_note\" value {{ s: \"{}\" }} }}\n  input_desc {{ dtype: DT_FLOAT shape {{ dim: 8 dim: 128 }} }} \
@@ -294,7 +400,11 @@ fn a_large_dump_is_read() {
     text.push('}');
     let start = std::time::Instant::now();
     let l = read("ge_proto_00000001.txt", &text).expect("it reads");
-    println!("{} bytes, {k} operators: {:.2} s", text.len(), start.elapsed().as_secs_f64());
+    println!(
+        "{} bytes, {k} operators: {:.2} s",
+        text.len(),
+        start.elapsed().as_secs_f64()
+    );
     assert_eq!(l.module.graph(GraphId(0)).len(), k);
     assert!(l.defects.is_empty() && l.notes.is_empty());
 }

@@ -51,7 +51,9 @@ fn buffers(g: &Graph) -> HashMap<(NodeId, bool, u32), usize> {
         }
         for (o, out) in n.outputs.iter().enumerate() {
             for (i, input) in n.inputs.iter().enumerate() {
-                let named = !out.name.is_empty() && out.name == input.name && n.attrs.flag(names::REFERENCE);
+                let named = !out.name.is_empty()
+                    && out.name == input.name
+                    && n.attrs.flag(names::REFERENCE);
                 let view = n.ty == "Reshape" && o == 0 && i == 0;
                 let reuse = out.desc.reuse_input == Some(i as u32);
                 let gapless = n.attrs.flag("_output_reuse_input") && i == 0;
@@ -101,10 +103,16 @@ impl<'a> Run<'a> {
             set.extend(n.control_in.iter().copied());
             // The order of ids on a stream, where a pass relies on it.
             for (i, x) in n.inputs.iter().enumerate() {
-                let by_id = n.attrs.flag(names::SKIP_RW) || n.outputs.iter().any(|o| o.desc.reuse_input == Some(i as u32));
+                let by_id = n.attrs.flag(names::SKIP_RW)
+                    || n.outputs
+                        .iter()
+                        .any(|o| o.desc.reuse_input == Some(i as u32));
                 if let (true, Some(from)) = (by_id, x.from) {
                     let mine = buffer[&(from.node, false, from.index)];
-                    let users = buffer.iter().filter(|(k, b)| k.1 && **b == mine).map(|(k, _)| k.0);
+                    let users = buffer
+                        .iter()
+                        .filter(|(k, b)| k.1 && **b == mine)
+                        .map(|(k, _)| k.0);
                     set.extend(users.filter(|c| g.node(*c).id < n.id));
                 }
             }
@@ -117,7 +125,16 @@ impl<'a> Run<'a> {
             }
             before.insert(*id, all);
         }
-        Run { g, buffer, nodes, after, before, orders: 0, reads: 0, wrong: None }
+        Run {
+            g,
+            buffer,
+            nodes,
+            after,
+            before,
+            orders: 0,
+            reads: 0,
+            wrong: None,
+        }
     }
 
     fn ordered(&self, a: NodeId, b: NodeId) -> bool {
@@ -131,7 +148,8 @@ impl<'a> Run<'a> {
 
     fn writes_for_itself(&self, id: NodeId) -> bool {
         let n = self.g.node(id);
-        n.attrs.flag(names::INPUT_MUTABLE) || n.attrs.int("_special_input_size").is_some_and(|s| s > 0)
+        n.attrs.flag(names::INPUT_MUTABLE)
+            || n.attrs.int("_special_input_size").is_some_and(|s| s > 0)
     }
 
     /// Operators that write a buffer after its producer.
@@ -142,14 +160,18 @@ impl<'a> Run<'a> {
                 self.buffer[&(*id, true, i as u32)] == buffer
                     && (self.writes_in_place(*id, i)
                         || self.writes_for_itself(*id)
-                        || n.outputs.iter().any(|o| o.desc.reuse_input == Some(i as u32)))
+                        || n.outputs
+                            .iter()
+                            .any(|o| o.desc.reuse_input == Some(i as u32)))
             })
         };
         self.nodes.iter().copied().filter(writes).collect()
     }
 
     fn check_read(&mut self, id: NodeId, index: u32, found: Content) {
-        let Some(mut from) = self.g.producer(InRef { node: id, index }) else { return };
+        let Some(mut from) = self.g.producer(InRef { node: id, index }) else {
+            return;
+        };
         self.reads += 1;
         // A view hands on what it got.
         while let n = self.g.node(from.node)
@@ -166,7 +188,11 @@ impl<'a> Run<'a> {
             Content::Value(w, o) => {
                 let n = self.g.node(w);
                 let view = n.ty == "Reshape" || n.attrs.flag("_output_reuse_input");
-                let in_place = n.outputs.get(o as usize).is_some_and(|x| n.inputs.iter().any(|i| !x.name.is_empty() && i.name == x.name));
+                let in_place = n.outputs.get(o as usize).is_some_and(|x| {
+                    n.inputs
+                        .iter()
+                        .any(|i| !x.name.is_empty() && i.name == x.name)
+                });
                 view || (in_place && self.ordered(w, id)) || self.ordered(id, w) || from.node == w
             }
             _ => false,
@@ -183,7 +209,11 @@ impl<'a> Run<'a> {
                 Content::Value(n, o) => format!("what {}:{o} wrote", self.g.node(n).name),
                 Content::Garbage(n) => format!("what {} left there", self.g.node(n).name),
             };
-            self.wrong = Some(format!("{name} reads {}:{} but finds {who}", self.g.node(from.node).name, from.index));
+            self.wrong = Some(format!(
+                "{name} reads {}:{} but finds {who}",
+                self.g.node(from.node).name,
+                from.index
+            ));
         }
     }
 
@@ -195,8 +225,12 @@ impl<'a> Run<'a> {
             self.orders += 1;
             return;
         }
-        let ready: Vec<NodeId> =
-            self.nodes.iter().copied().filter(|n| !done.contains(n) && self.after[n].iter().all(|p| done.contains(p))).collect();
+        let ready: Vec<NodeId> = self
+            .nodes
+            .iter()
+            .copied()
+            .filter(|n| !done.contains(n) && self.after[n].iter().all(|p| done.contains(p)))
+            .collect();
         assert!(!ready.is_empty(), "the order by ids and edges has a cycle");
         for id in ready {
             let saved = memory.clone();
@@ -205,7 +239,10 @@ impl<'a> Run<'a> {
             // A view reads nothing itself: who reads the view does.
             let view = n.ty == "Reshape" || n.attrs.flag("_output_reuse_input");
             for i in (0..ins).filter(|i| !view || *i > 0) {
-                let content = memory.get(&self.buffer[&(id, true, i)]).copied().unwrap_or(Content::Empty);
+                let content = memory
+                    .get(&self.buffer[&(id, true, i)])
+                    .copied()
+                    .unwrap_or(Content::Empty);
                 self.check_read(id, i, content);
             }
             if self.writes_for_itself(id) {
@@ -237,10 +274,16 @@ fn pipeline(seed: u64, mix: Mix) -> Option<(String, Module)> {
 
 #[test]
 fn orders_see_right_values() {
-    let mix = Mix { operators: 6, layout: false, subgraphs: false };
+    let mix = Mix {
+        operators: 6,
+        layout: false,
+        subgraphs: false,
+    };
     let (mut graphs, mut orders, mut reads) = (0, 0, 0);
     for seed in 100_000..112_000 {
-        let Some((text, module)) = pipeline(seed, mix) else { continue };
+        let Some((text, module)) = pipeline(seed, mix) else {
+            continue;
+        };
         let mut run = Run::new(&module.graphs[0]);
         run.explore(&mut BTreeSet::new(), &mut BTreeMap::new());
         if let Some(w) = run.wrong {
@@ -257,7 +300,11 @@ fn orders_see_right_values() {
 /// The same simulation must be able to fail: without the pipeline it finds wrong values.
 #[test]
 fn without_the_pipeline_values_are_wrong() {
-    let mix = Mix { operators: 6, layout: false, subgraphs: false };
+    let mix = Mix {
+        operators: 6,
+        layout: false,
+        subgraphs: false,
+    };
     let mut wrong = 0;
     for seed in 100_000..100_500 {
         let text = module(&mut Rng::new(seed), mix).to_string();
@@ -266,14 +313,23 @@ fn without_the_pipeline_values_are_wrong() {
         run.explore(&mut BTreeSet::new(), &mut BTreeMap::new());
         wrong += usize::from(run.wrong.is_some());
     }
-    assert!(wrong > 20, "only {wrong} of 500 graphs are wrong to begin with");
+    assert!(
+        wrong > 20,
+        "only {wrong} of 500 graphs are wrong to begin with"
+    );
 }
 
 #[test]
 fn nothing_incompatible_shares_memory() {
-    let mix = Mix { operators: 8, layout: true, subgraphs: false };
+    let mix = Mix {
+        operators: 8,
+        layout: true,
+        subgraphs: false,
+    };
     for seed in 200_000..204_000 {
-        let Some((text, module)) = pipeline(seed, mix) else { continue };
+        let Some((text, module)) = pipeline(seed, mix) else {
+            continue;
+        };
         let g = &module.graphs[0];
         let buffer = buffers(g);
         let mut members: BTreeMap<usize, Vec<(NodeId, bool, u32)>> = BTreeMap::new();
@@ -287,8 +343,20 @@ fn nothing_incompatible_shares_memory() {
                     if a.0 != b.0
                         && let Some(why) = clash(g, *a, *b).or_else(|| clash(g, *b, *a))
                     {
-                        let name = |x: &(NodeId, bool, u32)| format!("{}.{}.{}", g.node(x.0).name, if x.1 { "in" } else { "out" }, x.2);
-                        panic!("seed {seed}: {} and {}: {why}\n{text}\n{}", name(a), name(b), io::to_json(&module));
+                        let name = |x: &(NodeId, bool, u32)| {
+                            format!(
+                                "{}.{}.{}",
+                                g.node(x.0).name,
+                                if x.1 { "in" } else { "out" },
+                                x.2
+                            )
+                        };
+                        panic!(
+                            "seed {seed}: {} and {}: {why}\n{text}\n{}",
+                            name(a),
+                            name(b),
+                            io::to_json(&module)
+                        );
                     }
                 }
             }
@@ -300,11 +368,18 @@ fn nothing_incompatible_shares_memory() {
 fn clash(g: &Graph, a: (NodeId, bool, u32), b: (NodeId, bool, u32)) -> Option<&'static str> {
     let (x, y) = (g.node(a.0), g.node(b.0));
     // Nobody reads an output without consumers: the rules leave it alone.
-    if [a, b].iter().any(|x| !x.1 && g.node(x.0).outputs[x.2 as usize].to.is_empty()) {
+    if [a, b]
+        .iter()
+        .any(|x| !x.1 && g.node(x.0).outputs[x.2 as usize].to.is_empty())
+    {
         return None;
     }
     let mem = |n: &ge_conflict::ir::Node, at: (NodeId, bool, u32)| {
-        let d = if at.1 { &n.inputs[at.2 as usize].desc } else { &n.outputs[at.2 as usize].desc };
+        let d = if at.1 {
+            &n.inputs[at.2 as usize].desc
+        } else {
+            &n.outputs[at.2 as usize].desc
+        };
         d.mem_type
     };
     let (ma, mb) = (mem(x, a), mem(y, b));

@@ -7,8 +7,8 @@ use super::json::{attach, settle_order};
 use super::prototext::{self, Field, Value};
 use super::{Loaded, ReadError};
 use crate::ir::{
-    Attr, Attrs, Defect, DefectCode, Desc, Extra, Graph, GraphId, InRef, Input, KernelLib, Node, NodeId, OutRef, Output,
-    Parent, names,
+    Attr, Attrs, Defect, DefectCode, Desc, Extra, Graph, GraphId, InRef, Input, KernelLib, Node,
+    NodeId, OutRef, Output, Parent, names,
 };
 use rustc_hash::FxHashSet;
 
@@ -18,7 +18,12 @@ const MAX_IMPLIED_OUTPUTS: u32 = 4096;
 /// Reads a dump.
 pub fn read(file: &str, content: &[u8]) -> Result<Loaded, ReadError> {
     let fields = prototext::parse(file, content)?;
-    let mut r = Reader { file, content, loaded: Loaded::default(), unknown: FxHashSet::default() };
+    let mut r = Reader {
+        file,
+        content,
+        loaded: Loaded::default(),
+        unknown: FxHashSet::default(),
+    };
     let bare = !fields.iter().any(|f| f.name == "graph") && fields.iter().any(|f| f.name == "op");
     let mut subgraphs = Vec::new();
     if bare {
@@ -39,7 +44,12 @@ pub fn read(file: &str, content: &[u8]) -> Result<Loaded, ReadError> {
             }
         }
         if subgraphs.is_empty() {
-            return Err(prototext::error(file, content, 0, "expected at least one \"graph {\" at the top level".into()));
+            return Err(prototext::error(
+                file,
+                content,
+                0,
+                "expected at least one \"graph {\" at the top level".into(),
+            ));
         }
         r.loaded.module.attrs = attrs;
         r.loaded.module.extra = extra;
@@ -62,6 +72,8 @@ struct Reader<'c> {
     unknown: FxHashSet<String>,
 }
 
+/// An operator's inputs, each with its place in the file, and its subgraphs' names.
+type OpLinks = (Vec<(String, usize)>, Vec<String>);
 type SubgraphNames = Vec<(NodeId, Vec<String>)>;
 
 fn keep(extra: &mut Extra, f: &Field<'_>) {
@@ -75,7 +87,12 @@ fn keep(extra: &mut Extra, f: &Field<'_>) {
 
 impl Reader<'_> {
     fn fail(&self, f: &Field<'_>, expected: &str) -> ReadError {
-        prototext::error(self.file, self.content, f.at, format!("expected {expected} in the field {:?}", f.name))
+        prototext::error(
+            self.file,
+            self.content,
+            f.at,
+            format!("expected {expected} in the field {:?}", f.name),
+        )
     }
 
     fn keep_unknown(&mut self, of: &str, extra: &mut Extra, f: &Field<'_>) {
@@ -86,17 +103,25 @@ impl Reader<'_> {
                 (e.line, e.column)
             };
             let name = f.name;
-            let note = format!("{}:{line}:{column}: the field {name:?} of a {of} is not known: kept, but it has no effect", self.file);
+            let note = format!(
+                "{}:{line}:{column}: the field {name:?} of a {of} is not known: kept, but it has no effect",
+                self.file
+            );
             self.loaded.notes.push(note);
         }
     }
 
     fn message<'f, 'a>(&self, f: &'f Field<'a>) -> Result<&'f [Field<'a>], ReadError> {
-        f.value.fields().ok_or_else(|| self.fail(f, "a message in braces"))
+        f.value
+            .fields()
+            .ok_or_else(|| self.fail(f, "a message in braces"))
     }
 
     fn text(&self, f: &Field<'_>) -> Result<String, ReadError> {
-        f.value.text().map(|t| t.into_owned()).ok_or_else(|| self.fail(f, "text"))
+        f.value
+            .text()
+            .map(|t| t.into_owned())
+            .ok_or_else(|| self.fail(f, "text"))
     }
 
     fn int(&self, f: &Field<'_>) -> Result<i64, ReadError> {
@@ -105,7 +130,7 @@ impl Reader<'_> {
 
     fn graph(&mut self, fields: &[Field<'_>]) -> Result<SubgraphNames, ReadError> {
         let mut graph = Graph::new("");
-        let mut ops: Vec<(Vec<(String, usize)>, Vec<String>)> = Vec::new();
+        let mut ops: Vec<OpLinks> = Vec::new();
         for f in fields {
             match f.name {
                 "name" => graph.name = self.text(f)?,
@@ -150,8 +175,16 @@ impl Reader<'_> {
                     let e = prototext::error(self.file, self.content, at, String::new());
                     (e.line, e.column)
                 };
-                let why = format!("{}:{line}:{column}: graph {}, node {node}: input {text:?}: {what}", self.file, graph.name);
-                Defect { code: DefectCode::DanglingEdge, graph: graph.name.clone(), node: Some(node), why }
+                let why = format!(
+                    "{}:{line}:{column}: graph {}, node {node}: input {text:?}: {what}",
+                    self.file, graph.name
+                );
+                Defect {
+                    code: DefectCode::DanglingEdge,
+                    graph: graph.name.clone(),
+                    node: Some(node),
+                    why,
+                }
             };
             if text.is_empty() {
                 index += 1;
@@ -161,7 +194,9 @@ impl Reader<'_> {
             match (source, out.parse::<i64>()) {
                 (Some(from), Ok(-1)) => {
                     if from == id {
-                        self.loaded.defects.push(dangling(graph, "it waits for itself"));
+                        self.loaded
+                            .defects
+                            .push(dangling(graph, "it waits for itself"));
                     }
                     graph.add_control(from, id);
                     continue;
@@ -173,7 +208,13 @@ impl Reader<'_> {
                     {
                         n.outputs.resize(o as usize + 1, Output::default());
                     }
-                    graph.connect(OutRef { node: from, index: o as u32 }, InRef { node: id, index });
+                    graph.connect(
+                        OutRef {
+                            node: from,
+                            index: o as u32,
+                        },
+                        InRef { node: id, index },
+                    );
                 }
                 (None, Ok(_)) => {
                     let defect = dangling(graph, "no node of this graph has that name");
@@ -189,7 +230,10 @@ impl Reader<'_> {
     }
 
     #[allow(clippy::type_complexity)]
-    fn op(&mut self, f: &Field<'_>) -> Result<(Node, Vec<(String, usize)>, Vec<String>), ReadError> {
+    fn op(
+        &mut self,
+        f: &Field<'_>,
+    ) -> Result<(Node, Vec<(String, usize)>, Vec<String>), ReadError> {
         let fields = self.message(f)?;
         let get = |name: &str| fields.iter().find(|f| f.name == name);
         let name = get("name").ok_or_else(|| self.fail(f, "a \"name\""))?;
@@ -213,15 +257,25 @@ impl Reader<'_> {
                 "output_i" => out_off.push(Attr::Int(self.int(f)?)),
                 "input_desc" => {
                     let (name, desc, extra) = self.desc(f)?;
-                    n.inputs.push(Input { name, from: None, desc, extra });
+                    n.inputs.push(Input {
+                        name,
+                        from: None,
+                        desc,
+                        extra,
+                    });
                 }
                 "output_desc" => {
                     let (name, desc, extra) = self.desc(f)?;
-                    n.outputs.push(Output { name, to: Vec::new(), desc, extra });
+                    n.outputs.push(Output {
+                        name,
+                        to: Vec::new(),
+                        desc,
+                        extra,
+                    });
                 }
                 "subgraph_name" => subs.push(self.text(f)?),
-                "has_out_attr" | "src_name" | "src_index" | "dst_name" | "dst_index" | "workspace" | "workspace_bytes"
-                | "is_input_const" => keep(&mut n.extra, f),
+                "has_out_attr" | "src_name" | "src_index" | "dst_name" | "dst_index"
+                | "workspace" | "workspace_bytes" | "is_input_const" => keep(&mut n.extra, f),
                 _ => {
                     let mut extra = std::mem::take(&mut n.extra);
                     self.keep_unknown("op", &mut extra, f);
@@ -274,16 +328,26 @@ impl Reader<'_> {
                     }
                     desc.shape = Some(dims.into());
                 }
-                "size" | "weight_size" => desc.size = Some(self.int(f)?).filter(|s| *s > 0 && f.name == "size").or(desc.size),
-                "reuse_input" => reuses = f.value.bool().ok_or_else(|| self.fail(f, "true or false"))?,
+                "size" | "weight_size" => {
+                    desc.size = Some(self.int(f)?)
+                        .filter(|s| *s > 0 && f.name == "size")
+                        .or(desc.size)
+                }
+                "reuse_input" => {
+                    reuses = f
+                        .value
+                        .bool()
+                        .ok_or_else(|| self.fail(f, "true or false"))?
+                }
                 "reuse_input_index" => index = Some(self.int(f)?),
                 "attr" => {
                     let mut attrs = std::mem::take(&mut desc.attrs);
                     self.attr(f, &mut attrs)?;
                     desc.attrs = attrs;
                 }
-                "layout" | "has_out_attr" | "real_dim_cnt" | "data_offset" | "cmps_size" | "cmps_tab" | "cmps_tab_offset"
-                | "device_type" | "input_tensor" | "output_tensor" => keep(&mut extra, f),
+                "layout" | "has_out_attr" | "real_dim_cnt" | "data_offset" | "cmps_size"
+                | "cmps_tab" | "cmps_tab_offset" | "device_type" | "input_tensor"
+                | "output_tensor" => keep(&mut extra, f),
                 _ => self.keep_unknown("tensor descriptor", &mut extra, f),
             }
         }
@@ -300,7 +364,12 @@ impl Reader<'_> {
             match x.name {
                 "key" => key = Some(self.text(x)?),
                 "value" => value = self.attr_value(x)?,
-                _ => return Err(self.fail(x, "only \"key\" and \"value\" in an attribute, but not this")),
+                _ => {
+                    return Err(self.fail(
+                        x,
+                        "only \"key\" and \"value\" in an attribute, but not this",
+                    ));
+                }
             }
         }
         let key = key.ok_or_else(|| self.fail(f, "a \"key\""))?;
@@ -310,7 +379,9 @@ impl Reader<'_> {
 
     fn attr_value(&mut self, f: &Field<'_>) -> Result<Attr, ReadError> {
         let fields = self.message(f)?;
-        let Some(x) = fields.first() else { return Ok(Attr::Other(serde_json::json!({}))) };
+        let Some(x) = fields.first() else {
+            return Ok(Attr::Other(serde_json::json!({})));
+        };
         if x.name == "list" {
             return self.list(x);
         }
@@ -332,8 +403,15 @@ impl Reader<'_> {
             },
             "i" => Attr::Int(self.int(x)?),
             "f" => Attr::Float(x.value.float().ok_or_else(|| self.fail(x, "a number"))?),
-            "b" => Attr::Bool(x.value.bool().ok_or_else(|| self.fail(x, "true or false"))?),
-            "dt" => x.value.int().map_or_else(|| Attr::Str(x.value.text().unwrap_or_default().into_owned()), Attr::Int),
+            "b" => Attr::Bool(
+                x.value
+                    .bool()
+                    .ok_or_else(|| self.fail(x, "true or false"))?,
+            ),
+            "dt" => x.value.int().map_or_else(
+                || Attr::Str(x.value.text().unwrap_or_default().into_owned()),
+                Attr::Int,
+            ),
             "list_list_int" | "list_list_float" => {
                 let mut lists = Vec::new();
                 for l in self.message(x)? {
@@ -351,7 +429,9 @@ impl Reader<'_> {
                 }
                 Attr::List(lists)
             }
-            "func" | "td" | "t" | "g" | "na" => Attr::Other(serde_json::json!({ x.name: x.value.to_json() })),
+            "func" | "td" | "t" | "g" | "na" => {
+                Attr::Other(serde_json::json!({ x.name: x.value.to_json() }))
+            }
             _ => {
                 let mut kept = Extra::new();
                 self.keep_unknown("attribute value", &mut kept, x);
@@ -378,12 +458,23 @@ impl Reader<'_> {
                 for (index, name) in names.into_iter().enumerate().filter(|(_, n)| !n.is_empty()) {
                     match self.loaded.module.find_graph(&name) {
                         Some(child) if child != graph => {
-                            let place = Parent { graph, node, index: index as u32 };
-                            attach(&mut self.loaded.module, child, place, &mut self.loaded.defects);
+                            let place = Parent {
+                                graph,
+                                node,
+                                index: index as u32,
+                            };
+                            attach(
+                                &mut self.loaded.module,
+                                child,
+                                place,
+                                &mut self.loaded.defects,
+                            );
                         }
                         _ => {
                             let of = &self.loaded.module.node((graph, node)).name;
-                            let note = format!("node {of}: its subgraph {name:?} is not in the dump: left out");
+                            let note = format!(
+                                "node {of}: its subgraph {name:?} is not in the dump: left out"
+                            );
                             self.loaded.notes.push(note);
                         }
                     }

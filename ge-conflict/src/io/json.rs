@@ -239,7 +239,7 @@ impl<'de> de::Deserialize<'de> for Attr {
 }
 
 fn from_hex(s: &str) -> Option<Vec<u8>> {
-    if s.len() % 2 != 0 || !s.is_ascii() {
+    if !s.len().is_multiple_of(2) || !s.is_ascii() {
         return None;
     }
     (0..s.len() / 2)
@@ -256,8 +256,16 @@ fn parse<'de, T: de::Deserialize<'de>>(file: &str, content: &'de [u8]) -> Result
     serde_json::from_slice(content).map_err(|e| {
         let text = e.to_string();
         // serde_json repeats the place at the end of its message.
-        let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(w, _)| w).to_owned();
-        ReadError { file: file.to_owned(), line: e.line(), column: e.column(), what }
+        let what = text
+            .rsplit_once(" at line ")
+            .map_or(text.as_str(), |(w, _)| w)
+            .to_owned();
+        ReadError {
+            file: file.to_owned(),
+            line: e.line(),
+            column: e.column(),
+            what,
+        }
     })
 }
 
@@ -267,9 +275,14 @@ pub(super) fn apply_side(loaded: &mut Loaded, file: &str, content: &[u8]) -> Res
     set_options(loaded, side.options.unwrap_or_default());
     note_extra(&mut loaded.notes, file, &side.extra);
     for (name, j) in side.nodes.unwrap_or_default() {
-        let found = loaded.module.graph_ids().find_map(|g| Some((g, loaded.module.graph(g).find(&name)?)));
+        let found = loaded
+            .module
+            .graph_ids()
+            .find_map(|g| Some((g, loaded.module.graph(g).find(&name)?)));
         let Some(n) = found.and_then(|(g, id)| loaded.module.graph_mut(g).get_mut(id)) else {
-            loaded.notes.push(format!("{file}: the model has no node {name:?}"));
+            loaded
+                .notes
+                .push(format!("{file}: the model has no node {name:?}"));
             continue;
         };
         if let Some(ty) = j.r#type {
@@ -277,23 +290,39 @@ pub(super) fn apply_side(loaded: &mut Loaded, file: &str, content: &[u8]) -> Res
             n.ty = ty;
         }
         n.attrs.0.extend(j.attrs.unwrap_or_default().0);
-        n.kernel_lib = j.kernel_lib.flatten().map(kernel_lib).or(n.kernel_lib.take());
+        n.kernel_lib = j
+            .kernel_lib
+            .flatten()
+            .map(kernel_lib)
+            .or(n.kernel_lib.take());
         n.refreshable = j.refreshable.flatten().or(n.refreshable);
         n.stream = j.stream.flatten().unwrap_or(n.stream);
         for (x, j) in n.inputs.iter_mut().zip(j.inputs.unwrap_or_default()) {
             x.name = j.name.unwrap_or(std::mem::take(&mut x.name));
-            merge_desc(&mut x.desc, (j.dtype, j.shape, j.mem_type, j.reuse_input, j.attrs));
+            merge_desc(
+                &mut x.desc,
+                (j.dtype, j.shape, j.mem_type, j.reuse_input, j.attrs),
+            );
         }
         for (x, j) in n.outputs.iter_mut().zip(j.outputs.unwrap_or_default()) {
             x.name = j.name.unwrap_or(std::mem::take(&mut x.name));
-            merge_desc(&mut x.desc, (j.dtype, j.shape, j.mem_type, j.reuse_input, j.attrs));
+            merge_desc(
+                &mut x.desc,
+                (j.dtype, j.shape, j.mem_type, j.reuse_input, j.attrs),
+            );
         }
         note_extra(&mut loaded.notes, &format!("{file}, node {name}"), &j.extra);
     }
     Ok(())
 }
 
-type DescParts = (Option<Dtype>, Option<Shape>, Option<Mem>, Option<Option<u32>>, Option<Attrs>);
+type DescParts = (
+    Option<Dtype>,
+    Option<Shape>,
+    Option<Mem>,
+    Option<Option<u32>>,
+    Option<Attrs>,
+);
 
 fn merge_desc(d: &mut Desc, (dtype, shape, mem, reuse, attrs): DescParts) {
     if let Some(t) = dtype {
@@ -384,6 +413,7 @@ fn add_nodes(
 ) -> Result<SubgraphNames, ReadError> {
     let mut subgraphs = Vec::new();
     let mut froms: Vec<Vec<Option<String>>> = Vec::with_capacity(nodes.len());
+    graph.reserve(nodes.len());
     let mut controls = Vec::with_capacity(nodes.len());
     for (position, j) in nodes.into_iter().enumerate() {
         let at = |key: &str| {
@@ -704,6 +734,9 @@ pub(super) fn settle_order(module: &mut Module) {
     for g in &mut module.graphs {
         if g.ids_are_topological() {
             let mut order = g.id_list();
+            if order.is_sorted_by_key(|id| g.node(*id).id) {
+                continue;
+            }
             order.sort_by_key(|id| g.node(*id).id);
             g.set_order(&order);
         } else {

@@ -3,8 +3,10 @@
 
 use super::json::{apply_side, settle_order};
 use super::{Loaded, ReadError};
-use crate::ir::{Desc, Graph, GraphId, InRef, Input, Module, Node, NodeId, OutRef, Output, Parent, names};
 use crate::ir::{Attr, Attrs};
+use crate::ir::{
+    Desc, Graph, GraphId, InRef, Input, Module, Node, NodeId, OutRef, Output, Parent, names,
+};
 use rustc_hash::FxHashMap;
 
 /// How deep branches may nest.
@@ -12,18 +14,35 @@ const MAX_DEPTH: usize = 32;
 
 /// Reads a model.
 pub fn read(file: &str, content: &[u8], side: Option<(&str, &[u8])>) -> Result<Loaded, ReadError> {
-    let fail = |at: usize, what: &str| ReadError { file: file.to_owned(), line: 1, column: at + 1, what: what.to_owned() };
+    let fail = |at: usize, what: &str| ReadError {
+        file: file.to_owned(),
+        line: 1,
+        column: at + 1,
+        what: what.to_owned(),
+    };
     let model = Message::parse(content, 0).map_err(|(at, what)| fail(at, what))?;
-    let graph = model.bytes(7).ok_or_else(|| fail(0, "expected an ONNX model with a graph (field 7), found none"))?;
+    let graph = model.bytes(7).ok_or_else(|| {
+        fail(
+            0,
+            "expected an ONNX model with a graph (field 7), found none",
+        )
+    })?;
     let mut loaded = Loaded::default();
-    let mut builder = Builder { module: Module::default(), notes: Vec::new() };
-    builder.graph(graph, "root", None, 0).map_err(|(at, what)| fail(at, what))?;
+    let mut builder = Builder {
+        module: Module::default(),
+        notes: Vec::new(),
+    };
+    builder
+        .graph(graph, "root", None, 0)
+        .map_err(|(at, what)| fail(at, what))?;
     loaded.module = builder.module;
     loaded.notes = builder.notes;
     if let Some((name, text)) = side {
         apply_side(&mut loaded, name, text)?;
     } else {
-        loaded.notes.push(format!("{file}: ONNX knows nothing of memory; give a side file with the attributes (--attrs)"));
+        loaded.notes.push(format!(
+            "{file}: ONNX knows nothing of memory; give a side file with the attributes (--attrs)"
+        ));
     }
     loaded.defects.extend(loaded.module.validate());
     settle_order(&mut loaded.module);
@@ -53,19 +72,29 @@ impl<'a> Message<'a> {
                 0 => Wire::Number(varint(data, &mut at, base)?),
                 kind @ (1 | 5) => {
                     let width = if kind == 1 { 8 } else { 4 };
-                    let raw = data.get(at..at + width).ok_or((base + at, "expected a fixed-size number, found the end"))?;
+                    let raw = data
+                        .get(at..at + width)
+                        .ok_or((base + at, "expected a fixed-size number, found the end"))?;
                     at += width;
                     Wire::Number(raw.iter().rev().fold(0, |v, b| v << 8 | u64::from(*b)))
                 }
                 2 => {
                     let len = usize::try_from(varint(data, &mut at, base)?).unwrap_or(usize::MAX);
                     let end = at.checked_add(len).filter(|e| *e <= data.len());
-                    let end = end.ok_or((base + at, "expected as many bytes as the length says, found the end"))?;
+                    let end = end.ok_or((
+                        base + at,
+                        "expected as many bytes as the length says, found the end",
+                    ))?;
                     let w = Wire::Bytes(&data[at..end], base + at);
                     at = end;
                     w
                 }
-                _ => return Err((base + at, "expected a protobuf field: is this an ONNX file?")),
+                _ => {
+                    return Err((
+                        base + at,
+                        "expected a protobuf field: is this an ONNX file?",
+                    ));
+                }
             };
             fields.push((key >> 3, value));
         }
@@ -84,11 +113,15 @@ impl<'a> Message<'a> {
     }
 
     fn text(&self, field: u64) -> String {
-        self.bytes(field).map(|(b, _)| String::from_utf8_lossy(b).into_owned()).unwrap_or_default()
+        self.bytes(field)
+            .map(|(b, _)| String::from_utf8_lossy(b).into_owned())
+            .unwrap_or_default()
     }
 
     fn texts(&self, field: u64) -> Vec<String> {
-        self.all(field).map(|(b, _)| String::from_utf8_lossy(b).into_owned()).collect()
+        self.all(field)
+            .map(|(b, _)| String::from_utf8_lossy(b).into_owned())
+            .collect()
     }
 
     fn number(&self, field: u64) -> Option<u64> {
@@ -119,7 +152,9 @@ impl<'a> Message<'a> {
 fn varint(data: &[u8], at: &mut usize, base: usize) -> Result<u64, Fail> {
     let mut v = 0u64;
     for shift in (0..70).step_by(7) {
-        let b = *data.get(*at).ok_or((base + *at, "expected a number, found the end"))?;
+        let b = *data
+            .get(*at)
+            .ok_or((base + *at, "expected a number, found the end"))?;
         *at += 1;
         v |= u64::from(b & 0x7f).checked_shl(shift).unwrap_or(0);
         if b & 0x80 == 0 {
@@ -152,24 +187,40 @@ impl Builder {
         let m = Message::parse(data, base)?;
         let me = GraphId(self.module.graphs.len() as u32);
         let name = Some(m.text(2)).filter(|n| !n.is_empty() && self.module.find_graph(n).is_none());
-        let mut graph = Graph::new(name.unwrap_or_else(|| format!("{fallback}_{}", me.0).replace("root_0", "root")));
+        let mut graph = Graph::new(
+            name.unwrap_or_else(|| format!("{fallback}_{}", me.0).replace("root_0", "root")),
+        );
         graph.parent = parent;
         let mut values = Values::default();
         let mut captured = Vec::new();
         for (bytes, at) in m.all(5) {
             let t = Message::parse(bytes, at)?;
             let mut n = Node::new(t.text(8), "Const");
-            let desc = Desc { dtype: dtype(t.number(2)), shape: Some(t.numbers(1)?.into()), ..Desc::default() };
-            n.outputs.push(Output { name: "y".into(), desc, ..Output::default() });
+            let desc = Desc {
+                dtype: dtype(t.number(2)),
+                shape: Some(t.numbers(1)?.into()),
+                ..Desc::default()
+            };
+            n.outputs.push(Output {
+                name: "y".into(),
+                desc,
+                ..Output::default()
+            });
             let name = n.name.clone();
-            values.insert(name, OutRef { node: graph.add(n), index: 0 });
+            values.insert(
+                name,
+                OutRef {
+                    node: graph.add(n),
+                    index: 0,
+                },
+            );
         }
         for (bytes, at) in m.all(11) {
             let (name, desc) = value_info(bytes, at)?;
-            if !values.contains_key(&name) {
-                let id = add_data(&mut graph, &name, desc, None);
-                values.insert(name, OutRef { node: id, index: 0 });
-            }
+            values.entry(name.clone()).or_insert_with(|| OutRef {
+                node: add_data(&mut graph, &name, desc, None),
+                index: 0,
+            });
         }
         self.module.graphs.push(graph);
         for (position, (bytes, at)) in m.all(1).enumerate() {
@@ -179,12 +230,25 @@ impl Builder {
         let mut wanted = Vec::new();
         for (bytes, at) in m.all(12) {
             let (name, desc) = value_info(bytes, at)?;
-            out.inputs.push(Input { name: name.clone(), desc, ..Input::default() });
+            out.inputs.push(Input {
+                name: name.clone(),
+                desc,
+                ..Input::default()
+            });
             wanted.push(name);
         }
         let id = self.module.graph_mut(me).add(out);
         for (k, name) in wanted.into_iter().enumerate() {
-            self.connect(me, &name, InRef { node: id, index: k as u32 }, &mut values, &mut captured);
+            self.connect(
+                me,
+                &name,
+                InRef {
+                    node: id,
+                    index: k as u32,
+                },
+                &mut values,
+                &mut captured,
+            );
         }
         Ok(captured)
     }
@@ -200,10 +264,18 @@ impl Builder {
     ) -> Result<(), Fail> {
         let m = Message::parse(bytes, at)?;
         let ty = m.text(4);
-        let name = Some(m.text(3)).filter(|n| !n.is_empty()).unwrap_or_else(|| format!("{ty}_{position}"));
+        let name = Some(m.text(3))
+            .filter(|n| !n.is_empty())
+            .unwrap_or_else(|| format!("{ty}_{position}"));
         let mut n = Node::new(name, ty);
         let (inputs, outputs) = (m.texts(1), m.texts(2));
-        n.inputs = inputs.iter().map(|i| Input { name: i.clone(), ..Input::default() }).collect();
+        n.inputs = inputs
+            .iter()
+            .map(|i| Input {
+                name: i.clone(),
+                ..Input::default()
+            })
+            .collect();
         n.outputs = outputs.iter().map(|_| Output::default()).collect();
         n.attrs = Attrs::default();
         let mut branches = Vec::new();
@@ -225,23 +297,44 @@ impl Builder {
         let is_if = n.ty == "If";
         let id = self.module.graph_mut(me).add(n);
         for (k, i) in inputs.iter().enumerate().filter(|(_, i)| !i.is_empty()) {
-            self.connect(me, i, InRef { node: id, index: k as u32 }, values, captured);
+            self.connect(
+                me,
+                i,
+                InRef {
+                    node: id,
+                    index: k as u32,
+                },
+                values,
+                captured,
+            );
         }
         for (k, o) in outputs.into_iter().enumerate() {
-            values.insert(o, OutRef { node: id, index: k as u32 });
+            values.insert(
+                o,
+                OutRef {
+                    node: id,
+                    index: k as u32,
+                },
+            );
         }
         for (key, g) in branches {
             let index = match key.as_str() {
                 "then_branch" if is_if => 0,
                 "else_branch" if is_if => 1,
                 _ => {
-                    self.notes.push(format!("node {}: its graph {key:?} is left out: only If is understood",
-                                            self.module.node((me, id)).name));
+                    self.notes.push(format!(
+                        "node {}: its graph {key:?} is left out: only If is understood",
+                        self.module.node((me, id)).name
+                    ));
                     continue;
                 }
             };
             let child = GraphId(self.module.graphs.len() as u32);
-            let parent = Parent { graph: me, node: id, index };
+            let parent = Parent {
+                graph: me,
+                node: id,
+                index,
+            };
             let outer = self.graph(g, &key, Some(parent), depth + 1)?;
             if let Some(n) = self.module.graph_mut(me).get_mut(id) {
                 let slots = n.subgraphs.len().max(index as usize + 1);
@@ -264,15 +357,35 @@ impl Builder {
         captured: &mut Vec<String>,
     ) {
         for name in outer {
-            let known = self.module.node((me, id)).inputs.iter().skip(1).position(|i| i.name == name);
+            let known = self
+                .module
+                .node((me, id))
+                .inputs
+                .iter()
+                .skip(1)
+                .position(|i| i.name == name);
             let index = match known {
                 Some(k) => k + 1,
                 None => {
-                    let input = Input { name: name.clone(), ..Input::default() };
-                    let Some(n) = self.module.graph_mut(me).get_mut(id) else { return };
+                    let input = Input {
+                        name: name.clone(),
+                        ..Input::default()
+                    };
+                    let Some(n) = self.module.graph_mut(me).get_mut(id) else {
+                        return;
+                    };
                     n.inputs.push(input);
                     let k = n.inputs.len() - 1;
-                    self.connect(me, &name, InRef { node: id, index: k as u32 }, values, captured);
+                    self.connect(
+                        me,
+                        &name,
+                        InRef {
+                            node: id,
+                            index: k as u32,
+                        },
+                        values,
+                        captured,
+                    );
                     k
                 }
             };
@@ -284,14 +397,24 @@ impl Builder {
     }
 
     /// Connects a value by name; one that nobody here makes comes from outside.
-    fn connect(&mut self, me: GraphId, name: &str, to: InRef, values: &mut Values, captured: &mut Vec<String>) {
+    fn connect(
+        &mut self,
+        me: GraphId,
+        name: &str,
+        to: InRef,
+        values: &mut Values,
+        captured: &mut Vec<String>,
+    ) {
         if name.is_empty() {
             return;
         }
         let graph = self.module.graph_mut(me);
         let from = *values.entry(name.to_owned()).or_insert_with(|| {
             captured.push(name.to_owned());
-            OutRef { node: add_data(graph, &format!("{name}_outer"), Desc::default(), Some(-1)), index: 0 }
+            OutRef {
+                node: add_data(graph, &format!("{name}_outer"), Desc::default(), Some(-1)),
+                index: 0,
+            }
         });
         self.module.graph_mut(me).connect(from, to);
     }
@@ -299,7 +422,11 @@ impl Builder {
 
 fn add_data(graph: &mut Graph, name: &str, desc: Desc, parent: Option<i64>) -> NodeId {
     let mut n = Node::new(name, "Data");
-    n.outputs.push(Output { name: "y".into(), desc, ..Output::default() });
+    n.outputs.push(Output {
+        name: "y".into(),
+        desc,
+        ..Output::default()
+    });
     if let Some(p) = parent.filter(|_| graph.parent.is_some()) {
         n.attrs.set(names::PARENT_INDEX, Attr::Int(p));
     }

@@ -51,7 +51,7 @@ impl<'a> Value<'a> {
     /// A number.
     pub fn float(&self) -> Option<f64> {
         match self {
-            Value::Word(w) => w.trim_end_matches(['f', 'F']).parse().ok().or_else(|| match *w {
+            Value::Word(w) => w.trim_end_matches(['f', 'F']).parse().ok().or(match *w {
                 "inf" | "infinity" => Some(f64::INFINITY),
                 "-inf" | "-infinity" => Some(f64::NEG_INFINITY),
                 "nan" => Some(f64::NAN),
@@ -82,7 +82,9 @@ impl<'a> Value<'a> {
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Value::Text(b) => String::from_utf8_lossy(b).into_owned().into(),
-            Value::Word(_) if self.int().is_some() && !matches!(self, Value::Word("true" | "false")) => {
+            Value::Word(_)
+                if self.int().is_some() && !matches!(self, Value::Word("true" | "false")) =>
+            {
                 self.int().unwrap_or(0).into()
             }
             Value::Word(w) => match self.bool() {
@@ -110,10 +112,15 @@ fn parse_int(w: &str) -> Option<i64> {
         Some(d) => (-1i64, d),
         None => (1, w),
     };
-    if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+    if let Some(hex) = digits
+        .strip_prefix("0x")
+        .or_else(|| digits.strip_prefix("0X"))
+    {
         return i64::from_str_radix(hex, 16).ok().map(|v| sign * v);
     }
-    w.parse().ok().or_else(|| w.parse::<u64>().ok().map(|v| v as i64))
+    w.parse()
+        .ok()
+        .or_else(|| w.parse::<u64>().ok().map(|v| v as i64))
 }
 
 /// Reads a whole file.
@@ -123,25 +130,43 @@ pub fn parse<'a>(file: &str, content: &'a [u8]) -> Result<Vec<Field<'a>>, ReadEr
         Err(e) => {
             let (line, column) = place(content, e.valid_up_to());
             let what = "expected text in UTF-8, found other bytes: is this a text dump?".to_owned();
-            return Err(ReadError { file: file.to_owned(), line, column, what });
+            return Err(ReadError {
+                file: file.to_owned(),
+                line,
+                column,
+                what,
+            });
         }
     };
     let mut p = Parser { text, at: 0 };
-    p.message(0, None).map_err(|(at, what)| error(file, content, at, what))
+    p.message(0, None)
+        .map_err(|(at, what)| error(file, content, at, what))
 }
 
 /// An error at a byte of the file.
 pub fn error(file: &str, content: &[u8], at: usize, what: String) -> ReadError {
     let (line, column) = place(content, at);
-    ReadError { file: file.to_owned(), line, column, what }
+    ReadError {
+        file: file.to_owned(),
+        line,
+        column,
+        what,
+    }
 }
 
 fn place(content: &[u8], at: usize) -> (usize, usize) {
     let before = &content[..at.min(content.len())];
     let line = before.iter().filter(|b| **b == b'\n').count() + 1;
-    let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1);
+    let start = before
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |p| p + 1);
     // Characters, not bytes: what an editor counts.
-    let column = before[start..].iter().filter(|b| **b & 0xc0 != 0x80).count() + 1;
+    let column = before[start..]
+        .iter()
+        .filter(|b| **b & 0xc0 != 0x80)
+        .count()
+        + 1;
     (line, column)
 }
 
@@ -219,25 +244,53 @@ impl<'a> Parser<'a> {
                 self.skip_blank();
                 match self.peek() {
                     Some(b'{' | b'<') => self.nested(name, at, depth, &mut fields)?,
-                    _ => return Err((self.at, format!("expected ':' or '{{' after {name:?}, {}", self.found()))),
+                    _ => {
+                        return Err((
+                            self.at,
+                            format!("expected ':' or '{{' after {name:?}, {}", self.found()),
+                        ));
+                    }
                 }
             }
         }
     }
 
-    fn nested(&mut self, name: &'a str, at: usize, depth: usize, out: &mut Vec<Field<'a>>) -> Result<(), Fail> {
+    fn nested(
+        &mut self,
+        name: &'a str,
+        at: usize,
+        depth: usize,
+        out: &mut Vec<Field<'a>>,
+    ) -> Result<(), Fail> {
         if depth >= MAX_DEPTH {
-            return Err((self.at, format!("messages nest deeper than {MAX_DEPTH} levels")));
+            return Err((
+                self.at,
+                format!("messages nest deeper than {MAX_DEPTH} levels"),
+            ));
         }
-        let close = if self.peek() == Some(b'<') { b'>' } else { b'}' };
+        let close = if self.peek() == Some(b'<') {
+            b'>'
+        } else {
+            b'}'
+        };
         self.at += 1;
         let fields = self.message(depth + 1, Some(close))?;
-        out.push(Field { name, value: Value::Message(fields), at });
+        out.push(Field {
+            name,
+            value: Value::Message(fields),
+            at,
+        });
         Ok(())
     }
 
     /// `name: [a, b]` is the same as `name: a name: b`.
-    fn list(&mut self, name: &'a str, at: usize, depth: usize, out: &mut Vec<Field<'a>>) -> Result<(), Fail> {
+    fn list(
+        &mut self,
+        name: &'a str,
+        at: usize,
+        depth: usize,
+        out: &mut Vec<Field<'a>>,
+    ) -> Result<(), Fail> {
         self.at += 1;
         if self.eat(b']') {
             return Ok(());
@@ -255,7 +308,10 @@ impl<'a> Parser<'a> {
                 return Ok(());
             }
             if !self.eat(b',') {
-                return Err((self.at, format!("expected ',' or ']' in a list, {}", self.found())));
+                return Err((
+                    self.at,
+                    format!("expected ',' or ']' in a list, {}", self.found()),
+                ));
             }
         }
     }
@@ -263,7 +319,10 @@ impl<'a> Parser<'a> {
     fn word(&mut self, extra: &[u8]) -> &'a str {
         let bytes = self.text.as_bytes();
         let start = self.at;
-        while bytes.get(self.at).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_' || extra.contains(b)) {
+        while bytes
+            .get(self.at)
+            .is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_' || extra.contains(b))
+        {
             self.at += 1;
         }
         &self.text[start..self.at]
@@ -276,7 +335,10 @@ impl<'a> Parser<'a> {
             self.at = start;
             let name = self.word(b"./");
             if name.is_empty() || self.peek() != Some(b']') {
-                return Err((self.at, format!("expected an extension's name in brackets, {}", self.found())));
+                return Err((
+                    self.at,
+                    format!("expected an extension's name in brackets, {}", self.found()),
+                ));
             }
             self.at += 1;
             return Ok(name);
@@ -284,7 +346,10 @@ impl<'a> Parser<'a> {
         let name = self.word(b".");
         if name.is_empty() {
             let or = close.map_or(String::new(), |c| format!(" or '{}'", c as char));
-            return Err((self.at, format!("expected a field's name{or}, {}", self.found())));
+            return Err((
+                self.at,
+                format!("expected a field's name{or}, {}", self.found()),
+            ));
         }
         Ok(name)
     }
@@ -322,7 +387,12 @@ impl<'a> Parser<'a> {
         let mut owned: Option<Vec<u8>> = None;
         loop {
             match bytes.get(self.at) {
-                None | Some(b'\n') => return Err((open, "expected the end of this text on the same line".to_owned())),
+                None | Some(b'\n') => {
+                    return Err((
+                        open,
+                        "expected the end of this text on the same line".to_owned(),
+                    ));
+                }
                 Some(b) if *b == quote => {
                     let end = self.at;
                     self.at += 1;
@@ -335,7 +405,10 @@ impl<'a> Parser<'a> {
                     let out = owned.get_or_insert_with(|| bytes[start..self.at].to_vec());
                     self.at += 1;
                     let Some(c) = bytes.get(self.at) else {
-                        return Err((open, "expected the end of this text on the same line".to_owned()));
+                        return Err((
+                            open,
+                            "expected the end of this text on the same line".to_owned(),
+                        ));
                     };
                     self.at += 1;
                     match c {

@@ -53,6 +53,17 @@ impl Graph {
         id
     }
 
+    /// Makes room for that many nodes.
+    pub(crate) fn reserve(&mut self, nodes: usize) {
+        self.nodes.reserve(nodes);
+        self.by_name.reserve(nodes);
+    }
+
+    /// Whether no two nodes have one name.
+    pub(crate) fn names_are_unique(&self) -> bool {
+        self.by_name.len() == self.len()
+    }
+
     /// The name itself if it is free, else with the first number that is.
     pub fn unique(&mut self, name: &str) -> String {
         if !self.by_name.contains_key(name) {

@@ -429,7 +429,9 @@ impl Graph {
 
     /// Whether its shapes are only known at run time.
     pub fn is_unknown(&self) -> bool {
-        self.unknown_shape || self.attrs.flag(names::IS_UNKNOWN_SHAPE) || self.attrs.flag("_graph_unknown_flag")
+        self.unknown_shape
+            || self.attrs.flag(names::IS_UNKNOWN_SHAPE)
+            || self.attrs.flag("_graph_unknown_flag")
     }
 
     /// Whether its memory is planned at run time.

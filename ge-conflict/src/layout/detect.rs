@@ -102,7 +102,11 @@ impl<'a> Detector<'a> {
                 continue;
             }
             // The classes' order is that of their names; inside a class the order of execution counts.
-            let key = members.iter().map(|a| self.space.key(self.module, *a)).min().unwrap_or_default();
+            let key = members
+                .iter()
+                .map(|a| self.space.key(self.module, *a))
+                .min()
+                .unwrap_or_default();
             keyed.push((key, self.ordered(members)));
         }
         keyed.sort();
@@ -124,8 +128,10 @@ impl<'a> Detector<'a> {
 
     /// By topological id, which counts through all graphs; an operator's inputs before its outputs.
     fn ordered(&self, members: &[AnchorId]) -> Vec<AnchorId> {
-        let mut list: Vec<(Option<i64>, AnchorId)> =
-            members.iter().map(|a| (self.node(self.space.at(*a)).id, *a)).collect();
+        let mut list: Vec<(Option<i64>, AnchorId)> = members
+            .iter()
+            .map(|a| (self.node(self.space.at(*a)).id, *a))
+            .collect();
         list.sort_unstable();
         list.into_iter().map(|l| l.1).collect()
     }

@@ -90,7 +90,10 @@ fn solve(ctx: &mut Ctx<'_>, g: GraphId) -> Result<(), PassError> {
         .collect();
     ordered.sort_by(|a, b| (&a.0, a.1.anchor).cmp(&(&b.0, b.1.anchor)));
     // Only what had its copy when the pair was found: copies of this round are what the findings ask for.
-    let had: Vec<bool> = ordered.iter().map(|(_, f)| has_copy(ctx.module, &space, f.anchor)).collect();
+    let had: Vec<bool> = ordered
+        .iter()
+        .map(|(_, f)| has_copy(ctx.module, &space, f.anchor))
+        .collect();
     for ((_, mut f), had_copy) in ordered.into_iter().zip(had) {
         if had_copy {
             // The pair was found although its anchor has its copy: that one does not part them (an operator passes the
@@ -104,7 +107,11 @@ fn solve(ctx: &mut Ctx<'_>, g: GraphId) -> Result<(), PassError> {
         let name = ctx.name(at.graph, at.node);
         let side = if at.input { "input" } else { "output" };
         let name = format!("{name}_{side}_{}_Identity", at.index);
-        let template = Template { name: &name, ty: "Identity", attrs: KEEP };
+        let template = Template {
+            name: &name,
+            ty: "Identity",
+            attrs: KEEP,
+        };
         if at.input && !control::spares_input(ctx.module, at.graph, at.in_ref()) {
             let reason = explain(ctx.module, &space, &f);
             ctx.insert_before(at.graph, &[at.in_ref()], &template, &reason);
@@ -121,9 +128,9 @@ fn has_copy(module: &Module, space: &Space, a: AnchorId) -> bool {
     let at = space.at(a);
     let graph = module.graph(at.graph);
     if at.input {
-        return graph.producer(at.in_ref()).is_some_and(|p| {
-            graph.node(p.node).kind.is_copy() && graph.consumers(p).len() == 1
-        });
+        return graph
+            .producer(at.in_ref())
+            .is_some_and(|p| graph.node(p.node).kind.is_copy() && graph.consumers(p).len() == 1);
     }
     matches!(graph.consumers(at.out_ref()), [only] if graph.node(only.node).kind.is_copy())
 }
@@ -132,7 +139,10 @@ fn has_copy(module: &Module, space: &Space, a: AnchorId) -> bool {
 /// Pairs with the copy itself need nothing.
 fn other_place(module: &Module, space: &Space, f: &Finding) -> Option<AnchorId> {
     let pair = [f.between.0, f.between.1];
-    if pair.iter().any(|a| module.node(space.at(*a).place()).kind.is_copy()) {
+    if pair
+        .iter()
+        .any(|a| module.node(space.at(*a).place()).kind.is_copy())
+    {
         return None;
     }
     let own_input = |a: AnchorId| {
@@ -141,10 +151,19 @@ fn other_place(module: &Module, space: &Space, f: &Finding) -> Option<AnchorId> 
             return Some(a);
         }
         let input = symbols::alias_input(module.node(at.place()), at.index as usize)?;
-        space.input(at.graph, crate::ir::InRef { node: at.node, index: input as u32 })
+        space.input(
+            at.graph,
+            crate::ir::InRef {
+                node: at.node,
+                index: input as u32,
+            },
+        )
     };
     let first = own_input(f.anchor);
-    first.into_iter().chain(pair.into_iter().filter_map(own_input)).find(|a| !has_copy(module, space, *a))
+    first
+        .into_iter()
+        .chain(pair.into_iter().filter_map(own_input))
+        .find(|a| !has_copy(module, space, *a))
 }
 
 fn explain(module: &Module, space: &Space, f: &Finding) -> Reason {

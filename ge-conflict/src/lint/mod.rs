@@ -47,9 +47,21 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
     }
     if let Some(u) = find(ctx.module, top, true).into_iter().next() {
         let (graph, m) = (ctx.module.graph(u.graph), &*ctx.module);
-        let (source, writer, other) = (m.out_name(u.graph, u.out), &graph.node(u.writer.node).name, &graph.node(u.other.node).name);
-        let verb = if u.both_write { "writes it too" } else { "reads it" };
-        let result = if u.both_write { "which value stays" } else { "which value it sees" };
+        let (source, writer, other) = (
+            m.out_name(u.graph, u.out),
+            &graph.node(u.writer.node).name,
+            &graph.node(u.other.node).name,
+        );
+        let verb = if u.both_write {
+            "writes it too"
+        } else {
+            "reads it"
+        };
+        let result = if u.both_write {
+            "which value stays"
+        } else {
+            "which value it sees"
+        };
         let why = format!(
             "{writer} writes {source} in place, and {other} {verb}; no data or control edge makes one run before the other, so \
              {result} is left to chance: add a control edge between {writer} and {other}"
@@ -96,19 +108,30 @@ fn writing_inputs(module: &Module, family: &[GraphId]) -> Inputs {
         let parent = graph.parent;
         for (id, n) in graph.iter() {
             for (i, x) in n.inputs.iter().enumerate() {
-                let at = InRef { node: id, index: i as u32 };
+                let at = InRef {
+                    node: id,
+                    index: i as u32,
+                };
                 if n.ref_output_of(i).is_some() && !is_ignored(module, *g, at) {
                     writes.insert((*g, at));
                 }
                 if !writes.contains(&(*g, at)) {
                     continue;
                 }
-                let (Some(p), Some(from)) = (parent, x.from) else { continue };
+                let (Some(p), Some(from)) = (parent, x.from) else {
+                    continue;
+                };
                 let source = graph.node(from.node);
                 if source.kind.is_data()
                     && let Some(index) = source.parent_index().and_then(|i| u32::try_from(i).ok())
                 {
-                    writes.insert((p.graph, InRef { node: p.node, index }));
+                    writes.insert((
+                        p.graph,
+                        InRef {
+                            node: p.node,
+                            index,
+                        },
+                    ));
                 }
             }
         }
@@ -157,7 +180,14 @@ fn graph(module: &Module, g: GraphId, writes: &Inputs, first: bool, found: &mut 
     }
 }
 
-fn questions(module: &Module, g: GraphId, out: OutRef, writes: &Inputs, order: &Order, queries: &mut Vec<Query>) {
+fn questions(
+    module: &Module,
+    g: GraphId,
+    out: OutRef,
+    writes: &Inputs,
+    order: &Order,
+    queries: &mut Vec<Query>,
+) {
     let graph = module.graph(g);
     let mut writers: Vec<(u32, InRef)> = Vec::new();
     let mut readers: Vec<(u32, InRef)> = Vec::new();
@@ -174,8 +204,18 @@ fn questions(module: &Module, g: GraphId, out: OutRef, writes: &Inputs, order: &
     writers.sort();
     writers.dedup_by_key(|w| w.0);
     let mut ask = |from: InRef, to: InRef, writer: InRef, other: InRef, both_write: bool| {
-        let pair = Unordered { graph: g, out, writer, other, both_write };
-        queries.push(Query { pair, from: from.node, to: to.node });
+        let pair = Unordered {
+            graph: g,
+            out,
+            writer,
+            other,
+            both_write,
+        };
+        queries.push(Query {
+            pair,
+            from: from.node,
+            to: to.node,
+        });
     };
     for w in writers.windows(2) {
         ask(w[0].1, w[1].1, w[0].1, w[1].1, true);

@@ -25,7 +25,12 @@ impl Order {
         for (r, id) in order.iter().enumerate() {
             first.push(edges.len() as u32);
             // Back edges of old-style loops go to smaller ranks: they say nothing about order.
-            edges.extend(graph.successors(*id).map(|s| rank[s.0 as usize]).filter(|s| *s > r as u32));
+            edges.extend(
+                graph
+                    .successors(*id)
+                    .map(|s| rank[s.0 as usize])
+                    .filter(|s| *s > r as u32),
+            );
         }
         first.push(edges.len() as u32);
         Some(Order { rank, first, edges })
@@ -63,7 +68,10 @@ impl Order {
         } else {
             f.control_out.contains(&to)
         };
-        ordered || n.inputs.iter().any(|i| i.from.is_some_and(|f| f.node == from))
+        ordered
+            || n.inputs
+                .iter()
+                .any(|i| i.from.is_some_and(|f| f.node == from))
     }
 
     /// Sources in ascending order, 64 distinct ones at a time; marks run forward from the first source to the last target.

@@ -20,7 +20,9 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
             match n.kind {
                 Kind::StreamMerge => stream_merge(ctx, g, id)?,
                 Kind::NetOutput if ctx.module.graph(g).parent.is_none() => net_output(ctx, g, id),
-                _ if n.is_hccl() && !ctx.module.options.feature_base_refreshable => collective(ctx, g, id),
+                _ if n.is_hccl() && !ctx.module.options.feature_base_refreshable => {
+                    collective(ctx, g, id)
+                }
                 _ => {}
             }
         }
@@ -30,7 +32,9 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
 
 fn hand_on(ctx: &mut Ctx<'_>, g: GraphId, at: InRef, rule: &str, why: String) {
     let graph = ctx.module.graph(g);
-    let Some(from) = graph.producer(at) else { return };
+    let Some(from) = graph.producer(at) else {
+        return;
+    };
     let node = graph.node(at.node);
     let mut attrs = Vec::new();
     for label in [names::STREAM_LABEL, "_rts_label_node"] {
@@ -45,8 +49,17 @@ fn hand_on(ctx: &mut Ctx<'_>, g: GraphId, at: InRef, rule: &str, why: String) {
     }
     let name = format!("{}_input_{}_MemcpyAddrAsync", node.name, at.index);
     let between = (ctx.module.in_name(g, at), ctx.module.out_name(g, from));
-    let reason = Reason { kind: ConflictKind::SubgraphIsolation, rule: rule.into(), between, why };
-    let template = Template { name: &name, ty: "MemcpyAddrAsync", attrs: &attrs };
+    let reason = Reason {
+        kind: ConflictKind::SubgraphIsolation,
+        rule: rule.into(),
+        between,
+        why,
+    };
+    let template = Template {
+        name: &name,
+        ty: "MemcpyAddrAsync",
+        attrs: &attrs,
+    };
     if ctx.insert_before(g, &[at], &template, &reason).is_some()
         && moves_flag
         && let Some(n) = ctx.module.graph_mut(g).get_mut(at.node)
@@ -60,9 +73,17 @@ fn stream_merge(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassErr
         let at = InRef { node: id, index };
         if let Some((place, to)) = user_data(ctx, g, at)? {
             let name = ctx.name(g, id);
-            let why = format!("{name} joins streams and gets the user's input {index}: it is handed the address, so that the \
-                               user's buffer may change between runs");
-            hand_on(ctx, place, to, "a user's input reaches a merge of streams", why);
+            let why = format!(
+                "{name} joins streams and gets the user's input {index}: it is handed the address, so that the \
+                               user's buffer may change between runs"
+            );
+            hand_on(
+                ctx,
+                place,
+                to,
+                "a user's input reaches a merge of streams",
+                why,
+            );
         }
     }
     Ok(())
@@ -71,7 +92,9 @@ fn stream_merge(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassErr
 /// If an input is the user's buffer: where to put the operator that hands its address on.
 fn user_data(ctx: &Ctx<'_>, g: GraphId, at: InRef) -> Result<Option<(GraphId, InRef)>, PassError> {
     let module = &*ctx.module;
-    let Some(from) = module.graph(g).producer(at) else { return Ok(None) };
+    let Some(from) = module.graph(g).producer(at) else {
+        return Ok(None);
+    };
     let first = module.graph(g).node(from.node);
     if !first.kind.is_data() {
         return Ok(None);
@@ -79,33 +102,55 @@ fn user_data(ctx: &Ctx<'_>, g: GraphId, at: InRef) -> Result<Option<(GraphId, In
     let (mut graph, mut here, mut data) = (g, at, from.node);
     for _ in 0..4096 {
         let node = module.graph(graph).node(data);
-        let Some((p, parent)) = module.parent_node(graph) else { return Ok(Some((g, at))) };
-        let index = node.parent_index().and_then(|i| u32::try_from(i).ok()).ok_or_else(|| {
-            PassError::Internal(format!(
-                "graph {}, node {}: a subgraph's Data needs {} to say which input of {} it is",
-                module.graph(graph).name,
-                node.name,
-                names::PARENT_INDEX,
-                parent.name
-            ))
-        })?;
+        let Some((p, parent)) = module.parent_node(graph) else {
+            return Ok(Some((g, at)));
+        };
+        let index = node
+            .parent_index()
+            .and_then(|i| u32::try_from(i).ok())
+            .ok_or_else(|| {
+                PassError::Internal(format!(
+                    "graph {}, node {}: a subgraph's Data needs {} to say which input of {} it is",
+                    module.graph(graph).name,
+                    node.name,
+                    names::PARENT_INDEX,
+                    parent.name
+                ))
+            })?;
         if parent.kind == Kind::PartitionedCall && !module.graph(graph).is_unknown() {
-            let named = node.attrs.has(names::REF_VAR) || node.outputs.iter().any(|o| o.desc.attrs.has(names::REF_VAR));
+            let named = node.attrs.has(names::REF_VAR)
+                || node
+                    .outputs
+                    .iter()
+                    .any(|o| o.desc.attrs.has(names::REF_VAR));
             if !named {
                 return Ok(Some((graph, here)));
             }
         }
-        (graph, here) = (p.graph, InRef { node: p.node, index });
+        (graph, here) = (
+            p.graph,
+            InRef {
+                node: p.node,
+                index,
+            },
+        );
         // Through control flow that hands the same input on.
         loop {
-            let Some(up) = module.graph(graph).producer(here) else { return Ok(None) };
+            let Some(up) = module.graph(graph).producer(here) else {
+                return Ok(None);
+            };
             let source = module.graph(graph).node(up.node);
             match source.kind {
                 k if k.is_data() => {
                     data = up.node;
                     break;
                 }
-                k if k.is_control() => here = InRef { node: up.node, index },
+                k if k.is_control() => {
+                    here = InRef {
+                        node: up.node,
+                        index,
+                    }
+                }
                 _ => return Ok(None),
             }
         }
@@ -117,9 +162,14 @@ fn net_output(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
     for index in 0..ctx.module.graph(g).node(id).inputs.len() as u32 {
         let at = InRef { node: id, index };
         let graph = ctx.module.graph(g);
-        let Some(from) = graph.producer(at) else { continue };
+        let Some(from) = graph.producer(at) else {
+            continue;
+        };
         let source = graph.node(from.node);
-        let empty = source.outputs.get(from.index as usize).is_some_and(|o| o.desc.is_empty_tensor())
+        let empty = source
+            .outputs
+            .get(from.index as usize)
+            .is_some_and(|o| o.desc.is_empty_tensor())
             || graph.node(id).inputs[index as usize].desc.is_empty_tensor();
         if empty {
             continue;
@@ -133,8 +183,11 @@ fn net_output(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
         } else {
             continue;
         };
-        let why = format!("output {index} of the graph is {what} ({}), which lies elsewhere than the user's output buffer: it is \
-                           brought there", ctx.module.out_name(g, from));
+        let why = format!(
+            "output {index} of the graph is {what} ({}), which lies elsewhere than the user's output buffer: it is \
+                           brought there",
+            ctx.module.out_name(g, from)
+        );
         hand_on(ctx, g, at, rule, why);
     }
 }
@@ -143,10 +196,16 @@ fn collective(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
     for index in 0..ctx.module.graph(g).node(id).inputs.len() as u32 {
         let at = InRef { node: id, index };
         let graph = ctx.module.graph(g);
-        let Some(from) = graph.producer(at) else { continue };
+        let Some(from) = graph.producer(at) else {
+            continue;
+        };
         if graph.node(from.node).kind == Kind::RefData {
-            let why = format!("{} can't change its addresses after loading, but {} is a user's buffer that can: it is handed the \
-                               address", ctx.name(g, id), ctx.module.out_name(g, from));
+            let why = format!(
+                "{} can't change its addresses after loading, but {} is a user's buffer that can: it is handed the \
+                               address",
+                ctx.name(g, id),
+                ctx.module.out_name(g, from)
+            );
             hand_on(ctx, g, at, "a collective reads a user's buffer", why);
         }
     }

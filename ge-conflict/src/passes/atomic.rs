@@ -36,14 +36,25 @@ fn graph(ctx: &mut Ctx<'_>, g: GraphId) {
         }
         return;
     }
-    let (alone, rest): (Vec<NodeId>, Vec<NodeId>) = atomic.iter().copied().partition(|id| cleans_itself(graph, *id));
+    let (alone, rest): (Vec<NodeId>, Vec<NodeId>) = atomic
+        .iter()
+        .copied()
+        .partition(|id| cleans_itself(graph, *id));
     let looped = graph.first_of(Kind::LoopCond).is_some();
-    let wanted: Vec<NodeId> = rest.into_iter().filter(|id| !feeds_collectives_only(graph, *id, looped)).collect();
+    let wanted: Vec<NodeId> = rest
+        .into_iter()
+        .filter(|id| !feeds_collectives_only(graph, *id, looped))
+        .collect();
     let to_output = |id: &NodeId| {
         let n = graph.node(*id);
-        !n.is_hccl() && n.outputs.iter().flat_map(|o| &o.to).any(|c| graph.node(c.node).kind == Kind::NetOutput)
+        !n.is_hccl()
+            && n.outputs
+                .iter()
+                .flat_map(|o| &o.to)
+                .any(|c| graph.node(c.node).kind == Kind::NetOutput)
     };
-    let (own, shared): (Vec<NodeId>, Vec<NodeId>) = wanted.into_iter().partition(|id| looped || to_output(id));
+    let (own, shared): (Vec<NodeId>, Vec<NodeId>) =
+        wanted.into_iter().partition(|id| looped || to_output(id));
     for id in alone {
         let why = "its output is a variable or goes to an operator without a task: its own task clears it";
         ctx.mark(g, id, names::GENTASK_ATOMIC, Attr::Bool(true), why);
@@ -51,16 +62,23 @@ fn graph(ctx: &mut Ctx<'_>, g: GraphId) {
     for id in own {
         let name = ctx.name(g, id);
         let why = if looped {
-            format!("{name} adds to its output in every round of a loop: it is cleared on its own, before each round")
+            format!(
+                "{name} adds to its output in every round of a loop: it is cleared on its own, before each round"
+            )
         } else {
-            format!("{name} adds to an output of the graph, whose address the user may change: it is cleared on its own")
+            format!(
+                "{name} adds to an output of the graph, whose address the user may change: it is cleared on its own"
+            )
         };
         clean(ctx, g, &[id], &format!("{name}_MemSet"), why);
     }
     if !shared.is_empty() {
         let names: Vec<String> = shared.iter().take(4).map(|id| ctx.name(g, *id)).collect();
-        let why = format!("{} atomic operators ({}) add to memory that still holds the last run's sums: it is cleared first",
-                          shared.len(), names.join(", "));
+        let why = format!(
+            "{} atomic operators ({}) add to memory that still holds the last run's sums: it is cleared first",
+            shared.len(),
+            names.join(", ")
+        );
         clean(ctx, g, &shared, "MemSet", why);
     }
 }
@@ -74,7 +92,9 @@ fn is_atomic(graph: &Graph, n: &Node) -> bool {
         && match n.attrs.get(names::IS_ATOMIC) {
             Some(a) => a.is_true(),
             // The library says so of those that reduce.
-            None => ["AllReduce", "ReduceScatter", "Reduce"].iter().any(|s| n.ty.ends_with(s)),
+            None => ["AllReduce", "ReduceScatter", "Reduce"]
+                .iter()
+                .any(|s| n.ty.ends_with(s)),
         };
     if lib && !from_data() {
         return true;
@@ -85,7 +105,14 @@ fn is_atomic(graph: &Graph, n: &Node) -> bool {
         Some(_) => true,
         None => false,
     };
-    [names::ATOMIC_IN, names::ATOMIC_OUT, names::ATOMIC_WORKSPACE, names::ATOMIC_WORKSPACE2].iter().any(|a| listed(a))
+    [
+        names::ATOMIC_IN,
+        names::ATOMIC_OUT,
+        names::ATOMIC_WORKSPACE,
+        names::ATOMIC_WORKSPACE2,
+    ]
+    .iter()
+    .any(|a| listed(a))
 }
 
 /// Whether an input is the user's. A copy that a later pass of an earlier run put in between does not change that: otherwise
@@ -93,12 +120,19 @@ fn is_atomic(graph: &Graph, n: &Node) -> bool {
 fn reads_data(graph: &Graph, n: &Node, index: usize) -> bool {
     let (mut n, mut index) = (n, index);
     for _ in 0..=graph.len() {
-        let Some(from) = n.inputs.get(index).and_then(|i| i.from) else { return false };
+        let Some(from) = n.inputs.get(index).and_then(|i| i.from) else {
+            return false;
+        };
         let source = graph.node(from.node);
         if source.kind.is_data() {
             return true;
         }
-        let own_name = || source.name.strip_prefix(n.name.as_str()).is_some_and(|s| s.starts_with("_input_"));
+        let own_name = || {
+            source
+                .name
+                .strip_prefix(n.name.as_str())
+                .is_some_and(|s| s.starts_with("_input_"))
+        };
         // Those of the collectives' pass were there the first time too; they have this one attribute and not the other.
         let late = source.attrs.flag(names::CANNOT_BE_DELETED)
             || (own_name() && !source.attrs.has(names::NO_NEED_FOLDING));
@@ -113,7 +147,11 @@ fn reads_data(graph: &Graph, n: &Node, index: usize) -> bool {
 fn cleans_itself(graph: &Graph, id: NodeId) -> bool {
     let n = graph.node(id);
     let refers = n.outputs.iter().any(|o| o.desc.attrs.has(names::REF_VAR));
-    refers || n.outputs.iter().flat_map(|o| &o.to).any(|c| graph.node(c.node).attrs.flag(names::NO_TASK))
+    refers
+        || n.outputs
+            .iter()
+            .flat_map(|o| &o.to)
+            .any(|c| graph.node(c.node).attrs.flag(names::NO_TASK))
 }
 
 /// What goes only into collectives that are atomic themselves is cleared with them.
@@ -124,7 +162,10 @@ fn feeds_collectives_only(graph: &Graph, id: NodeId, looped: bool) -> bool {
     }
     let atomic_outs = n.attrs.ints(names::ATOMIC_OUT);
     let outs: Vec<usize> = match (looped, atomic_outs) {
-        (true, Some(l)) => l.into_iter().filter_map(|o| usize::try_from(o).ok()).collect(),
+        (true, Some(l)) => l
+            .into_iter()
+            .filter_map(|o| usize::try_from(o).ok())
+            .collect(),
         _ => (0..n.outputs.len()).collect(),
     };
     !outs.is_empty()
@@ -144,7 +185,10 @@ fn clean(ctx: &mut Ctx<'_>, g: GraphId, atomic: &[NodeId], name: &str, why: Stri
     let reason = Reason {
         kind: ConflictKind::Atomic,
         rule: "atomic memory is cleared before each run".into(),
-        between: (format!("{first}.out"), format!("{first}.out of the run before")),
+        between: (
+            format!("{first}.out"),
+            format!("{first}.out of the run before"),
+        ),
         why,
     };
     let mut node = Node::new(name, "MemSet");
@@ -171,10 +215,21 @@ fn clean(ctx: &mut Ctx<'_>, g: GraphId, atomic: &[NodeId], name: &str, why: Stri
             }
         }
     }
-    for (_, n) in graph.iter().filter(|(_, n)| (n.kind.is_data() || n.kind.is_var_like()) && n.inputs.is_empty()) {
-        let readers = n.outputs.iter().flat_map(|o| &o.to).map(|c| c.node).chain(n.control_out.iter().copied());
+    for (_, n) in graph
+        .iter()
+        .filter(|(_, n)| (n.kind.is_data() || n.kind.is_var_like()) && n.inputs.is_empty())
+    {
+        let readers = n
+            .outputs
+            .iter()
+            .flat_map(|o| &o.to)
+            .map(|c| c.node)
+            .chain(n.control_out.iter().copied());
         for r in readers.filter(|r| graph.node(*r).kind != Kind::NetOutput) {
-            add(r, "it is among the first to run: clearing comes before everything");
+            add(
+                r,
+                "it is among the first to run: clearing comes before everything",
+            );
         }
     }
     for (to, why) in targets {

@@ -4,9 +4,11 @@
 //! some shared input was found harmless is marked, so that the read-write pass does not judge it again by other rules.
 
 use crate::ctx::{Ctx, PassError};
-use crate::ir::{Attr, Graph, GraphId, InRef, Kind, Node, NodeId, OutRef, Output, Input, Template, names};
-use crate::report::{ConflictKind, Reason};
+use crate::ir::{
+    Attr, Graph, GraphId, InRef, Input, Kind, Node, NodeId, OutRef, Output, Template, names,
+};
 use crate::layout::symbols::alias_input;
+use crate::report::{ConflictKind, Reason};
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 
@@ -25,7 +27,13 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
         }
         let mut fresh = FxHashSet::default();
         for id in ctx.module.graph(g).id_list() {
-            if ctx.module.graph(g).node(id).attrs.flag(names::INPUT_MUTABLE) {
+            if ctx
+                .module
+                .graph(g)
+                .node(id)
+                .attrs
+                .flag(names::INPUT_MUTABLE)
+            {
                 collective(ctx, g, id, &mut fresh)?;
             }
         }
@@ -33,7 +41,12 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
     Ok(())
 }
 
-fn collective(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId, fresh: &mut FxHashSet<NodeId>) -> Result<(), PassError> {
+fn collective(
+    ctx: &mut Ctx<'_>,
+    g: GraphId,
+    id: NodeId,
+    fresh: &mut FxHashSet<NodeId>,
+) -> Result<(), PassError> {
     for index in 0..ctx.module.graph(g).node(id).inputs.len() as u32 {
         let at = InRef { node: id, index };
         let graph = ctx.module.graph(g);
@@ -46,17 +59,31 @@ fn collective(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId, fresh: &mut FxHashSet<N
         };
         let source = graph.node(from.node);
         let (origin, sink) = (ctx.module.out_name(g, from), ctx.module.in_name(g, at));
-        let (rule, other, why) = if matches!(source.kind, Kind::Const | Kind::FileConstant | Kind::Variable) {
-            let why = format!("{name} writes its input {index} for its own use, but {origin} is a {} that must keep its \
-                               value: {name} gets a copy", source.ty);
-            ("a collective writes a constant or variable", origin.clone(), why)
+        let (rule, other, why) = if matches!(
+            source.kind,
+            Kind::Const | Kind::FileConstant | Kind::Variable
+        ) {
+            let why = format!(
+                "{name} writes its input {index} for its own use, but {origin} is a {} that must keep its \
+                               value: {name} gets a copy",
+                source.ty
+            );
+            (
+                "a collective writes a constant or variable",
+                origin.clone(),
+                why,
+            )
         } else if let Some(late) = late_reader(graph, from, at, fresh) {
             let reader = graph.node(late.node).name.clone();
             let why = format!(
                 "{name} writes its input {index} ({origin}) for its own use, and {reader} reads the same memory but runs later \
                  (it comes after {name} in the topological order): {name} gets a copy"
             );
-            ("a sibling reads after the collective has written", ctx.module.in_name(g, late), why)
+            (
+                "a sibling reads after the collective has written",
+                ctx.module.in_name(g, late),
+                why,
+            )
         } else if graph.consumers(from).len() < 2 {
             continue;
         } else {
@@ -65,10 +92,24 @@ fn collective(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId, fresh: &mut FxHashSet<N
             continue;
         };
         let kind = ConflictKind::HcclWrite;
-        let reason = Reason { kind, rule: rule.into(), between: (sink, other), why };
+        let reason = Reason {
+            kind,
+            rule: rule.into(),
+            between: (sink, other),
+            why,
+        };
         let copy = format!("{name}_input_{index}_Identity");
         let attrs = [(names::NO_NEED_FOLDING, Attr::Bool(false))];
-        if let Some(new) = ctx.insert_before(g, &[at], &Template { name: &copy, ty: "Identity", attrs: &attrs }, &reason) {
+        if let Some(new) = ctx.insert_before(
+            g,
+            &[at],
+            &Template {
+                name: &copy,
+                ty: "Identity",
+                attrs: &attrs,
+            },
+            &reason,
+        ) {
             fresh.insert(new);
             write_back(ctx, g, from, at);
         }
@@ -81,12 +122,7 @@ fn collective(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId, fresh: &mut FxHashSet<N
 /// The memory is more than the one output: operators that work in place or only change the view pass it on, so their
 /// consumers count too, upwards and downwards (the observed implementation only looks at the output itself). The direct
 /// siblings come first.
-fn late_reader(
-    graph: &Graph,
-    from: OutRef,
-    at: InRef,
-    fresh: &FxHashSet<NodeId>,
-) -> Option<InRef> {
+fn late_reader(graph: &Graph, from: OutRef, at: InRef, fresh: &FxHashSet<NodeId>) -> Option<InRef> {
     let own = graph.node(at.node).id;
     let passed_on = |id: NodeId, out: usize| {
         let n = graph.node(id);
@@ -104,14 +140,21 @@ fn late_reader(
                 return Some(*s);
             }
             for o in 0..n.outputs.len() {
-                let next = OutRef { node: s.node, index: o as u32 };
+                let next = OutRef {
+                    node: s.node,
+                    index: o as u32,
+                };
                 if passed_on(s.node, o) == Some(s.index as usize) && seen.insert(next) {
                     todo.push_back(next);
                 }
             }
         }
-        let up = passed_on(out.node, out.index as usize)
-            .and_then(|i| graph.producer(InRef { node: out.node, index: i as u32 }));
+        let up = passed_on(out.node, out.index as usize).and_then(|i| {
+            graph.producer(InRef {
+                node: out.node,
+                index: i as u32,
+            })
+        });
         todo.extend(up.filter(|u| seen.insert(*u)));
     }
     None
@@ -120,7 +163,8 @@ fn late_reader(
 fn reads_shape_only(graph: &Graph, id: NodeId) -> bool {
     let shape = |id: NodeId| matches!(graph.node(id).kind, Kind::Shape | Kind::Rank);
     let n = graph.node(id);
-    shape(id) || (n.kind == Kind::Reshape && n.outputs.iter().flat_map(|o| &o.to).all(|c| shape(c.node)))
+    shape(id)
+        || (n.kind == Kind::Reshape && n.outputs.iter().flat_map(|o| &o.to).all(|c| shape(c.node)))
 }
 
 /// A broadcast meant to change its variable: with a copy in between, an Assign has to bring the result back.
@@ -128,30 +172,57 @@ pub(super) fn write_back(ctx: &mut Ctx<'_>, g: GraphId, var: OutRef, at: InRef) 
     let graph = ctx.module.graph(g);
     let hccl = graph.node(at.node);
     let source = graph.node(var.node);
-    if hccl.kind != Kind::Broadcast || !source.kind.is_var_like() || hccl.outputs.len() <= at.index as usize {
+    if hccl.kind != Kind::Broadcast
+        || !source.kind.is_var_like()
+        || hccl.outputs.len() <= at.index as usize
+    {
         return;
     }
-    if graph.consumers(var).iter().any(|c| graph.node(c.node).kind == Kind::Assign && c.index == 0) {
+    if graph
+        .consumers(var)
+        .iter()
+        .any(|c| graph.node(c.node).kind == Kind::Assign && c.index == 0)
+    {
         return;
     }
-    let result = OutRef { node: at.node, index: at.index };
+    let result = OutRef {
+        node: at.node,
+        index: at.index,
+    };
     let (origin, value) = (ctx.module.out_name(g, var), ctx.module.out_name(g, result));
     let readers: Vec<NodeId> = graph.consumers(result).iter().map(|c| c.node).collect();
     let after = hccl.control_out.clone();
-    let mut assign = Node::new(format!("{}_output_{}_Assign", hccl.name, at.index), "Assign");
+    let mut assign = Node::new(
+        format!("{}_output_{}_Assign", hccl.name, at.index),
+        "Assign",
+    );
     assign.stream = hccl.stream;
     assign.attrs.set(names::REFERENCE, Attr::Bool(true));
     let desc = source.outputs[var.index as usize].desc.clone();
-    let desc = crate::ir::Desc { attrs: Default::default(), reuse_input: None, ..desc };
+    let desc = crate::ir::Desc {
+        attrs: Default::default(),
+        reuse_input: None,
+        ..desc
+    };
     for name in ["ref", "value"] {
-        assign.inputs.push(Input { name: name.into(), desc: desc.clone(), ..Input::default() });
+        assign.inputs.push(Input {
+            name: name.into(),
+            desc: desc.clone(),
+            ..Input::default()
+        });
     }
-    assign.outputs.push(Output { name: "ref".into(), desc, ..Output::default() });
+    assign.outputs.push(Output {
+        name: "ref".into(),
+        desc,
+        ..Output::default()
+    });
     let reason = Reason {
         kind: ConflictKind::HcclWrite,
         rule: "a broadcast's result goes back to its variable".into(),
         between: (value.clone(), origin.clone()),
-        why: format!("the broadcast now works on a copy of {origin}: an Assign brings its result {value} back"),
+        why: format!(
+            "the broadcast now works on a copy of {origin}: an Assign brings its result {value} back"
+        ),
     };
     let id = ctx.add_node(g, assign, &reason);
     let graph = ctx.module.graph_mut(g);
@@ -159,7 +230,12 @@ pub(super) fn write_back(ctx: &mut Ctx<'_>, g: GraphId, var: OutRef, at: InRef) 
     graph.connect(result, InRef { node: id, index: 1 });
     graph.move_after(id, at.node);
     for to in readers.into_iter().chain(after) {
-        ctx.add_control(g, id, to, "what uses the broadcast's result runs after the variable has it");
+        ctx.add_control(
+            g,
+            id,
+            to,
+            "what uses the broadcast's result runs after the variable has it",
+        );
     }
 }
 
@@ -196,26 +272,54 @@ fn continuous(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
         let source = graph.node(from.node);
         let (origin, sink) = (ctx.module.out_name(g, from), ctx.module.in_name(g, at));
         let fixed = source.kind.is_const() || source.kind.is_data() || source.kind.is_var_like();
-        let users = || graph.consumers(from).iter().filter(|c| graph.node(c.node).attrs.flag(names::CI)).count();
+        let users = || {
+            graph
+                .consumers(from)
+                .iter()
+                .filter(|c| graph.node(c.node).attrs.flag(names::CI))
+                .count()
+        };
         let (rule, why) = if fixed && needs_run {
-            ("a run of inputs can't take in fixed memory",
-             format!("the inputs of {name} must lie one after the other, but {origin} is a {} with a place of its own: it is \
-                      copied into the run", source.ty))
+            (
+                "a run of inputs can't take in fixed memory",
+                format!(
+                    "the inputs of {name} must lie one after the other, but {origin} is a {} with a place of its own: it is \
+                      copied into the run",
+                    source.ty
+                ),
+            )
         } else if fixed {
-            ("peer memory can't be fixed memory",
-             format!("input {index} of {name} must lie in memory that other devices reach, but {origin} is a {} with a place of \
-                      its own: it is copied there", source.ty))
+            (
+                "peer memory can't be fixed memory",
+                format!(
+                    "input {index} of {name} must lie in memory that other devices reach, but {origin} is a {} with a place of \
+                      its own: it is copied there",
+                    source.ty
+                ),
+            )
         } else if needs_run && users() > 1 {
-            ("one output in several runs of inputs",
-             format!("{origin} is part of several runs of inputs that must each lie one after the other: {name} gets a copy"))
+            (
+                "one output in several runs of inputs",
+                format!(
+                    "{origin} is part of several runs of inputs that must each lie one after the other: {name} gets a copy"
+                ),
+            )
         } else {
             continue;
         };
-        let reason =
-            Reason { kind: ConflictKind::Layout, rule: rule.into(), between: (sink, origin), why };
+        let reason = Reason {
+            kind: ConflictKind::Layout,
+            rule: rule.into(),
+            between: (sink, origin),
+            why,
+        };
         let copy = format!("{name}_input_{index}_Identity");
         let attrs = [(names::CANNOT_BE_DELETED, Attr::Bool(true))];
-        let template = Template { name: &copy, ty: "Identity", attrs: &attrs };
+        let template = Template {
+            name: &copy,
+            ty: "Identity",
+            attrs: &attrs,
+        };
         if ctx.insert_before(g, &[at], &template, &reason).is_some() {
             write_back(ctx, g, from, at);
         }

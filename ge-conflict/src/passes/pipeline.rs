@@ -26,8 +26,19 @@ pub enum Stage {
 impl Stage {
     /// Every stage.
     pub const ALL: [Stage; 13] = [
-        Stage::Hccl, Stage::HcclContinuous, Stage::Subgraph, Stage::InplaceSupport, Stage::Atomic, Stage::Addr,
-        Stage::MarkSameAddr, Stage::Offset, Stage::Rw, Stage::Layout, Stage::Inplace, Stage::Lint, Stage::All,
+        Stage::Hccl,
+        Stage::HcclContinuous,
+        Stage::Subgraph,
+        Stage::InplaceSupport,
+        Stage::Atomic,
+        Stage::Addr,
+        Stage::MarkSameAddr,
+        Stage::Offset,
+        Stage::Rw,
+        Stage::Layout,
+        Stage::Inplace,
+        Stage::Lint,
+        Stage::All,
     ];
 
     /// The name on the command line.
@@ -86,7 +97,8 @@ fn one(ctx: &mut Ctx<'_>, stage: Stage) -> Result<(), PassError> {
 /// same run saw as isolation, and what they then would have done must not be left to the user's next run.
 fn pipeline(ctx: &mut Ctx<'_>) {
     const MAX_ROUNDS: usize = 8;
-    let changes = |c: &Ctx<'_>| c.report.inserted.len() + c.report.removed.len() + c.report.relinked.len();
+    let changes =
+        |c: &Ctx<'_>| c.report.inserted.len() + c.report.removed.len() + c.report.relinked.len();
     for round in 0..MAX_ROUNDS {
         let before = changes(ctx);
         once(ctx, round == 0);
@@ -116,7 +128,10 @@ fn once(ctx: &mut Ctx<'_>, first: bool) {
     for stage in order.into_iter().flatten() {
         let sorted = resort(ctx);
         // Lint's verdict does not end the build; its warnings stand in the report.
-        let failed = sorted.and_then(|()| one(ctx, stage)).err().filter(|_| stage != Stage::Lint);
+        let failed = sorted
+            .and_then(|()| one(ctx, stage))
+            .err()
+            .filter(|_| stage != Stage::Lint);
         let Some(e) = failed else { continue };
         if stage == Stage::Rw {
             // The read-write stage's failure is only a warning; the layout stage's ends the build.

@@ -51,14 +51,23 @@ pub fn mark_same_addr(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
         let mut found = Vec::new();
         for (_, n) in graph.iter().filter(|(_, n)| n.kind.is_address_switch()) {
             for from in n.inputs.iter().filter_map(|i| i.from) {
-                let name = graph.node(from.node).output_name(from.index as usize).into_owned();
+                let name = graph
+                    .node(from.node)
+                    .output_name(from.index as usize)
+                    .into_owned();
                 found.push((from, name, n.name.clone()));
             }
         }
         for (from, name, switch) in found {
             let why = format!("{switch} has the address of this output baked in");
             ctx.mark(g, from.node, names::FIXED_ADDR, Attr::Str(name), &why);
-            ctx.mark(g, from.node, names::FIXED_ADDR_INDEX, Attr::Int(i64::from(from.index)), &why);
+            ctx.mark(
+                g,
+                from.node,
+                names::FIXED_ADDR_INDEX,
+                Attr::Int(i64::from(from.index)),
+                &why,
+            );
         }
     }
     Ok(())
@@ -69,7 +78,10 @@ pub fn offset(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
     ctx.pass = OFFSET;
     ctx.top()?;
     for g in ctx.targets() {
-        let ffts = ctx.module.parent_node(g).is_some_and(|(_, p)| p.attrs.has(names::FFTS_SUBGRAPH));
+        let ffts = ctx
+            .module
+            .parent_node(g)
+            .is_some_and(|(_, p)| p.attrs.has(names::FFTS_SUBGRAPH));
         if ffts {
             continue;
         }
@@ -82,14 +94,21 @@ pub fn offset(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
 }
 
 fn input_offset(n: &Node, i: usize) -> Option<i64> {
-    let listed = n.attrs.ints(names::INPUT_OFFSETS).and_then(|l| l.get(i).copied());
+    let listed = n
+        .attrs
+        .ints(names::INPUT_OFFSETS)
+        .and_then(|l| l.get(i).copied());
     listed.or_else(|| n.inputs.get(i).and_then(|x| x.desc.offset))
 }
 
 fn output_offsets(n: &Node) -> Vec<i64> {
     match n.attrs.ints(names::OUTPUT_OFFSETS) {
         Some(l) => l,
-        None => n.outputs.iter().map(|o| o.desc.offset.unwrap_or(0)).collect(),
+        None => n
+            .outputs
+            .iter()
+            .map(|o| o.desc.offset.unwrap_or(0))
+            .collect(),
     }
 }
 
@@ -111,11 +130,17 @@ fn offsets_to_data(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
         if !source.kind.is_data() {
             continue;
         }
-        let off_chip = types.as_ref().and_then(|t| t.get(i)).is_some_and(|t| !is_on_chip(*t));
+        let off_chip = types
+            .as_ref()
+            .and_then(|t| t.get(i))
+            .is_some_and(|t| !is_on_chip(*t));
         if !off_chip && !n.attrs.flag(names::CI) {
             continue;
         }
-        let basic = output_offsets(source).get(from.index as usize).copied().unwrap_or(0);
+        let basic = output_offsets(source)
+            .get(from.index as usize)
+            .copied()
+            .unwrap_or(0);
         match input_offset(n, i) {
             Some(own) if own != basic => found.push((from.node, basic, own - basic)),
             _ => {}
@@ -131,7 +156,8 @@ fn offsets_to_data(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
 /// Adds to both lists, unless the pair is there already.
 fn append(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId, basic: &[i64], relative: &[i64], why: &str) {
     let n = ctx.module.graph(g).node(id);
-    let mut lists = [names::BASIC_OFFSET, names::RELATIVE_OFFSET].map(|a| n.attrs.ints(a).unwrap_or_default());
+    let mut lists =
+        [names::BASIC_OFFSET, names::RELATIVE_OFFSET].map(|a| n.attrs.ints(a).unwrap_or_default());
     for (b, r) in basic.iter().zip(relative) {
         if lists[0].iter().zip(&lists[1]).any(|p| p == (b, r)) {
             continue;
@@ -147,13 +173,19 @@ fn append(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId, basic: &[i64], relative: &[
 fn offsets_to_output(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError> {
     let graph = ctx.module.graph(g);
     let n = graph.node(id);
-    let Some(sink) = n.outputs.iter().flat_map(|o| &o.to).map(|c| c.node).find(|c| graph.node(*c).kind == Kind::NetOutput)
+    let Some(sink) = n
+        .outputs
+        .iter()
+        .flat_map(|o| &o.to)
+        .map(|c| c.node)
+        .find(|c| graph.node(*c).kind == Kind::NetOutput)
     else {
         return Ok(());
     };
     let offsets = output_offsets(n);
     let name = n.name.clone();
-    let fused = n.attrs.flag(names::CI) || n.attrs.flag(names::NPCI) || n.attrs.has(names::BUFFER_FUSION);
+    let fused =
+        n.attrs.flag(names::CI) || n.attrs.flag(names::NPCI) || n.attrs.has(names::BUFFER_FUSION);
     if n.attrs.flag(names::NO_TASK) && fused {
         let &[basic] = offsets.as_slice() else {
             return Err(PassError::ParamInvalid(format!(
@@ -166,7 +198,13 @@ fn offsets_to_output(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), Pa
             .inputs
             .iter()
             .filter_map(|i| i.from)
-            .map(|f| output_offsets(graph.node(f.node)).get(f.index as usize).copied().unwrap_or(0) - basic)
+            .map(|f| {
+                output_offsets(graph.node(f.node))
+                    .get(f.index as usize)
+                    .copied()
+                    .unwrap_or(0)
+                    - basic
+            })
             .collect();
         let why = format!("the inputs of {name} are written straight into this output");
         append_all(ctx, g, sink, basic, &relative, &why);
@@ -179,6 +217,13 @@ fn offsets_to_output(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), Pa
     Ok(())
 }
 
-fn append_all(ctx: &mut Ctx<'_>, g: GraphId, sink: NodeId, basic: i64, relative: &[i64], why: &str) {
+fn append_all(
+    ctx: &mut Ctx<'_>,
+    g: GraphId,
+    sink: NodeId,
+    basic: i64,
+    relative: &[i64],
+    why: &str,
+) {
     append(ctx, g, sink, &vec![basic; relative.len()], relative, why);
 }

@@ -33,19 +33,46 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
 }
 
 fn reason(rule: &str, a: String, b: String, why: String) -> Reason {
-    Reason { kind: ConflictKind::SubgraphIsolation, rule: rule.into(), between: (a, b), why }
+    Reason {
+        kind: ConflictKind::SubgraphIsolation,
+        rule: rule.into(),
+        between: (a, b),
+        why,
+    }
 }
 
 fn before(ctx: &mut Ctx<'_>, g: GraphId, inputs: &[InRef], reason: &Reason) {
     let Some(first) = inputs.first() else { return };
     let name = format!("{}_input_{}_Identity", ctx.name(g, first.node), first.index);
-    ctx.insert_before(g, inputs, &Template { name: &name, ty: "Identity", attrs: KEEP }, reason);
+    ctx.insert_before(
+        g,
+        inputs,
+        &Template {
+            name: &name,
+            ty: "Identity",
+            attrs: KEEP,
+        },
+        reason,
+    );
 }
 
 fn after(ctx: &mut Ctx<'_>, g: GraphId, outputs: &[OutRef], reason: &Reason) {
     let Some(first) = outputs.first() else { return };
-    let name = format!("{}_output_{}_Identity", ctx.name(g, first.node), first.index);
-    ctx.insert_after(g, outputs, &Template { name: &name, ty: "Identity", attrs: KEEP }, reason);
+    let name = format!(
+        "{}_output_{}_Identity",
+        ctx.name(g, first.node),
+        first.index
+    );
+    ctx.insert_after(
+        g,
+        outputs,
+        &Template {
+            name: &name,
+            ty: "Identity",
+            attrs: KEEP,
+        },
+        reason,
+    );
 }
 
 /// A copy that this pass (or layout) put in: it already keeps both sides apart.
@@ -58,24 +85,57 @@ fn data(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
     let out = OutRef { node: id, index: 0 };
     if let Some(reader) = continuous_reader(ctx.module.graph(g), out) {
         let (a, b) = (ctx.module.out_name(g, out), ctx.module.in_name(g, reader));
-        let why = format!("{a} is memory from outside of graph {}, but {b} is part of a run of inputs that must lie one after \
-                           the other: it is copied on entry", ctx.graph_name(g));
-        after(ctx, g, &[out], &reason("a subgraph's input in a run of inputs", a, b, why));
+        let why = format!(
+            "{a} is memory from outside of graph {}, but {b} is part of a run of inputs that must lie one after \
+                           the other: it is copied on entry",
+            ctx.graph_name(g)
+        );
+        after(
+            ctx,
+            g,
+            &[out],
+            &reason("a subgraph's input in a run of inputs", a, b, why),
+        );
     }
     // A loop would overwrite a constant that it is given.
-    let Some((p, parent)) = ctx.module.parent_node(g) else { return };
+    let Some((p, parent)) = ctx.module.parent_node(g) else {
+        return;
+    };
     if parent.kind != Kind::While {
         return;
     }
-    let Some(index) = ctx.module.graph(g).node(id).parent_index().and_then(|i| u32::try_from(i).ok()) else { return };
-    let at = InRef { node: p.node, index };
-    let Some((source_graph, source)) = real_source(ctx.module, p.graph, at) else { return };
+    let Some(index) = ctx
+        .module
+        .graph(g)
+        .node(id)
+        .parent_index()
+        .and_then(|i| u32::try_from(i).ok())
+    else {
+        return;
+    };
+    let at = InRef {
+        node: p.node,
+        index,
+    };
+    let Some((source_graph, source)) = real_source(ctx.module, p.graph, at) else {
+        return;
+    };
     let origin = ctx.module.graph(source_graph).node(source.node);
     if origin.kind.is_const() {
-        let (a, b) = (ctx.module.in_name(p.graph, at), ctx.module.out_name(source_graph, source));
-        let why = format!("the loop {} writes its input {index} in place, but {b} is a constant: the loop gets a copy",
-                          ctx.name(p.graph, p.node));
-        before(ctx, p.graph, &[at], &reason("a constant enters a loop", a, b, why));
+        let (a, b) = (
+            ctx.module.in_name(p.graph, at),
+            ctx.module.out_name(source_graph, source),
+        );
+        let why = format!(
+            "the loop {} writes its input {index} in place, but {b} is a constant: the loop gets a copy",
+            ctx.name(p.graph, p.node)
+        );
+        before(
+            ctx,
+            p.graph,
+            &[at],
+            &reason("a constant enters a loop", a, b, why),
+        );
     }
 }
 
@@ -90,7 +150,10 @@ fn continuous_reader(graph: &Graph, out: OutRef) -> Option<InRef> {
                 return Some(*c);
             }
             for o in 0..n.outputs.len() {
-                let next = OutRef { node: c.node, index: o as u32 };
+                let next = OutRef {
+                    node: c.node,
+                    index: o as u32,
+                };
                 if alias_input(n, o) == Some(c.index as usize) && seen.insert(next) {
                     todo.push(next);
                 }
@@ -116,7 +179,13 @@ fn real_source(module: &Module, g: GraphId, at: InRef) -> Option<(GraphId, OutRe
         match module.parent_node(g) {
             Some((p, parent)) if node.kind.is_data() && parent.kind == Kind::PartitionedCall => {
                 let index = u32::try_from(node.parent_index()?).ok()?;
-                (g, at) = (p.graph, InRef { node: p.node, index });
+                (g, at) = (
+                    p.graph,
+                    InRef {
+                        node: p.node,
+                        index,
+                    },
+                );
             }
             _ => return Some((g, from)),
         }
@@ -129,8 +198,12 @@ fn reverse_chain(graph: &Graph, from: OutRef) -> Vec<OutRef> {
     let mut chain = vec![from];
     let mut at = from;
     for _ in 0..=graph.len() {
-        let up = alias_input(graph.node(at.node), at.index as usize)
-            .and_then(|i| graph.producer(InRef { node: at.node, index: i as u32 }));
+        let up = alias_input(graph.node(at.node), at.index as usize).and_then(|i| {
+            graph.producer(InRef {
+                node: at.node,
+                index: i as u32,
+            })
+        });
         let Some(up) = up else { break };
         chain.push(up);
         at = up;
@@ -139,18 +212,28 @@ fn reverse_chain(graph: &Graph, from: OutRef) -> Vec<OutRef> {
 }
 
 fn net_output(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
-    let Some((p, parent)) = ctx.module.parent_node(g) else { return };
+    let Some((p, parent)) = ctx.module.parent_node(g) else {
+        return;
+    };
     let parent_known = !ctx.module.graph(p.graph).is_unknown();
     let in_while = parent.kind == Kind::While;
     let known = !ctx.module.graph(g).is_unknown();
     for index in 0..ctx.module.graph(g).node(id).inputs.len() as u32 {
         let at = InRef { node: id, index };
         let graph = ctx.module.graph(g);
-        let Some(from) = graph.producer(at) else { continue };
+        let Some(from) = graph.producer(at) else {
+            continue;
+        };
         let source = graph.node(from.node);
         let dynamic = graph.node(id).inputs[index as usize].desc.is_unknown()
-            || source.outputs.get(from.index as usize).is_some_and(|o| o.desc.is_unknown());
-        let atomic = source.attrs.ints(names::ATOMIC_OUT).is_some_and(|l| l.contains(&i64::from(from.index)));
+            || source
+                .outputs
+                .get(from.index as usize)
+                .is_some_and(|o| o.desc.is_unknown());
+        let atomic = source
+            .attrs
+            .ints(names::ATOMIC_OUT)
+            .is_some_and(|l| l.contains(&i64::from(from.index)));
         let runs = || {
             reverse_chain(graph, from).iter().any(|o| {
                 let n = graph.node(o.node);
@@ -158,20 +241,38 @@ fn net_output(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
             })
         };
         let (rule, what) = if source.kind.is_const() && parent_known {
-            ("a constant leaves a subgraph", "a constant, which whoever uses the result could overwrite")
+            (
+                "a constant leaves a subgraph",
+                "a constant, which whoever uses the result could overwrite",
+            )
         } else if atomic {
-            ("an atomic result leaves a subgraph", "cleared before each run by its own graph, which can't clear memory outside")
+            (
+                "an atomic result leaves a subgraph",
+                "cleared before each run by its own graph, which can't clear memory outside",
+            )
         } else if runs() {
-            ("part of a run of outputs leaves a subgraph", "part of a run of outputs that must lie one after the other")
+            (
+                "part of a run of outputs leaves a subgraph",
+                "part of a run of outputs that must lie one after the other",
+            )
         } else if source.kind.is_data() && !in_while {
-            ("a subgraph's input is its result", "the subgraph's own input")
+            (
+                "a subgraph's input is its result",
+                "the subgraph's own input",
+            )
         } else if source.kind == Kind::While && known && dynamic {
-            ("a loop's result of unknown size leaves a subgraph", "a loop's result whose size is not known")
+            (
+                "a loop's result of unknown size leaves a subgraph",
+                "a loop's result whose size is not known",
+            )
         } else {
             continue;
         };
         let (a, b) = (ctx.module.in_name(g, at), ctx.module.out_name(g, from));
-        let why = format!("{b} is {what}, and leaves graph {} as {a}: the result is copied", ctx.graph_name(g));
+        let why = format!(
+            "{b} is {what}, and leaves graph {} as {a}: the result is copied",
+            ctx.graph_name(g)
+        );
         before(ctx, g, &[at], &reason(rule, a, b, why));
     }
 }
@@ -180,7 +281,9 @@ fn while_inputs(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
     for index in 0..ctx.module.graph(g).node(id).inputs.len() as u32 {
         let at = InRef { node: id, index };
         let graph = ctx.module.graph(g);
-        let Some(from) = graph.producer(at) else { continue };
+        let Some(from) = graph.producer(at) else {
+            continue;
+        };
         if graph.node(from.node).kind.is_var_like() || graph.consumers(from).len() < 2 {
             continue;
         }
@@ -188,9 +291,16 @@ fn while_inputs(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
         let name = ctx.name(g, id);
         let (a, b) = (ctx.module.in_name(g, at), ctx.module.out_name(g, from));
         let reader = other.map(|o| ctx.module.in_name(g, o)).unwrap_or_default();
-        let why = format!("the loop {name} writes its input {index} ({b}) in every round, and {reader} uses the same memory: the \
-                           loop gets a copy");
-        before(ctx, g, &[at], &reason("a loop's input is shared", a, reader, why));
+        let why = format!(
+            "the loop {name} writes its input {index} ({b}) in every round, and {reader} uses the same memory: the \
+                           loop gets a copy"
+        );
+        before(
+            ctx,
+            g,
+            &[at],
+            &reason("a loop's input is shared", a, reader, why),
+        );
     }
 }
 
@@ -199,13 +309,19 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
     let name = node.name.clone();
     let Some(body) = node.subgraphs.get(1).copied().flatten() else {
         let graph = &ctx.module.graph(g).name;
-        return Err(PassError::Failed(format!("graph {graph}, node {name}: the loop has no body (subgraph 1); add it")));
+        return Err(PassError::Failed(format!(
+            "graph {graph}, node {name}: the loop has no body (subgraph 1); add it"
+        )));
     };
     let graph = ctx.module.graph(body);
     if graph.is_unknown() {
         return Ok(());
     }
-    let outs: Vec<NodeId> = graph.iter().filter(|(_, n)| n.kind == Kind::NetOutput).map(|(id, _)| id).collect();
+    let outs: Vec<NodeId> = graph
+        .iter()
+        .filter(|(_, n)| n.kind == Kind::NetOutput)
+        .map(|(id, _)| id)
+        .collect();
     let &[out] = outs.as_slice() else {
         return Err(PassError::Failed(format!(
             "graph {} is the body of {name} and has {} NetOutput nodes; it needs exactly one",
@@ -220,7 +336,9 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
         let from = OutRef { node: d, index: 0 };
         match graph.consumers(from) {
             [] => {}
-            [c] if c.node == out && n.parent_index() == Some(sink.parent_output(c.index as usize)) => {
+            [c] if c.node == out
+                && n.parent_index() == Some(sink.parent_output(c.index as usize)) =>
+            {
                 bypass.insert(*c);
             }
             [c] if is_guard(graph, c.node) => {}
@@ -231,22 +349,38 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
         .map(|index| InRef { node: out, index })
         .filter(|i| !bypass.contains(i))
         .filter(|i| {
-            graph.producer(*i).is_some_and(|p| !(is_guard(graph, p.node) && graph.consumers(p).len() == 1))
+            graph
+                .producer(*i)
+                .is_some_and(|p| !(is_guard(graph, p.node) && graph.consumers(p).len() == 1))
         })
         .collect();
     let gname = graph.name.clone();
     if let Some(first) = inputs.first() {
         let a = ctx.module.out_name(body, *first);
-        let why = format!("graph {gname} is the body of the loop {name}: a round must not work in the memory that the next \
-                           round's inputs are written to: the inputs are copied");
-        after(ctx, body, &inputs, &reason("a loop body's inputs", a, format!("{name}.in"), why));
+        let why = format!(
+            "graph {gname} is the body of the loop {name}: a round must not work in the memory that the next \
+                           round's inputs are written to: the inputs are copied"
+        );
+        after(
+            ctx,
+            body,
+            &inputs,
+            &reason("a loop body's inputs", a, format!("{name}.in"), why),
+        );
     }
     if let Some(first) = results.first() {
         // The copy after the inputs may stand before the results now: that one is not enough if both ends share it.
         let a = ctx.module.in_name(body, *first);
-        let why = format!("graph {gname} is the body of the loop {name}: its results become the next round's inputs and must \
-                           not be written before the round is done: the results are copied");
-        before(ctx, body, &results, &reason("a loop body's results", a, format!("{name}.out"), why));
+        let why = format!(
+            "graph {gname} is the body of the loop {name}: its results become the next round's inputs and must \
+                           not be written before the round is done: the results are copied"
+        );
+        before(
+            ctx,
+            body,
+            &results,
+            &reason("a loop body's results", a, format!("{name}.out"), why),
+        );
     }
     Ok(())
 }
@@ -254,8 +388,11 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
 /// A loop of unknown shapes: what the condition reads must not be what the body writes.
 fn while_condition(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
     let node = ctx.module.graph(g).node(id);
-    let unknown = node.inputs.iter().any(|i| i.desc.is_unknown()) || node.outputs.iter().any(|o| o.desc.is_unknown());
-    let Some(cond) = node.subgraphs.first().copied().flatten() else { return };
+    let unknown = node.inputs.iter().any(|i| i.desc.is_unknown())
+        || node.outputs.iter().any(|o| o.desc.is_unknown());
+    let Some(cond) = node.subgraphs.first().copied().flatten() else {
+        return;
+    };
     if !(unknown || ctx.module.graph(g).is_unknown() || ctx.module.graph(cond).is_unknown()) {
         return;
     }
@@ -273,9 +410,16 @@ fn while_condition(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
         .collect();
     if let Some(first) = inputs.first() {
         let a = ctx.module.out_name(cond, *first);
-        let why = format!("the shapes of the loop {name} are only known at run time: what its condition reads is copied, so \
-                           that the body may move it");
-        after(ctx, cond, &inputs, &reason("a dynamic loop's condition", a, format!("{name}.in"), why));
+        let why = format!(
+            "the shapes of the loop {name} are only known at run time: what its condition reads is copied, so \
+                           that the body may move it"
+        );
+        after(
+            ctx,
+            cond,
+            &inputs,
+            &reason("a dynamic loop's condition", a, format!("{name}.in"), why),
+        );
     }
 }
 
@@ -286,19 +430,32 @@ fn branches(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
     let node = ctx.module.graph(g).node(id);
     let parent = node.name.clone();
     for sub in node.subgraphs.iter().flatten().copied().collect::<Vec<_>>() {
-        let Some(out) = ctx.module.graph(sub).first_of(Kind::NetOutput) else { continue };
+        let Some(out) = ctx.module.graph(sub).first_of(Kind::NetOutput) else {
+            continue;
+        };
         let mut seen = FxHashSet::default();
         for index in 0..ctx.module.graph(sub).node(out).inputs.len() as u32 {
             let at = InRef { node: out, index };
-            let Some(from) = ctx.module.graph(sub).producer(at) else { continue };
+            let Some(from) = ctx.module.graph(sub).producer(at) else {
+                continue;
+            };
             // A copy made for this pass has one output per result: those are apart already.
             if seen.insert(from.node) || is_guard(ctx.module.graph(sub), from.node) {
                 continue;
             }
             let (a, b) = (ctx.module.in_name(sub, at), ctx.module.out_name(sub, from));
-            let why = format!("graph {} is one way through {parent}, and {} gives it more than one result: the second and later \
-                               ones are copied, so that each has its own place", ctx.graph_name(sub), ctx.name(sub, from.node));
-            before(ctx, sub, &[at], &reason("one operator gives several results of a branch", a, b, why));
+            let why = format!(
+                "graph {} is one way through {parent}, and {} gives it more than one result: the second and later \
+                               ones are copied, so that each has its own place",
+                ctx.graph_name(sub),
+                ctx.name(sub, from.node)
+            );
+            before(
+                ctx,
+                sub,
+                &[at],
+                &reason("one operator gives several results of a branch", a, b, why),
+            );
         }
     }
 }

@@ -12,7 +12,9 @@ use crate::shared::{Epoch, ScalarClock, stream_use};
 #[non_exhaustive]
 pub enum BlockError {
     /// A stream that is not there.
-    #[error("there is no stream {0}: streams are numbered from 0 below the count given to the pool")]
+    #[error(
+        "there is no stream {0}: streams are numbered from 0 below the count given to the pool"
+    )]
     NoStream(usize),
     /// A block that is not there, or not any more.
     #[error("there is no block {0}: it was never allocated")]
@@ -108,13 +110,18 @@ impl Pools {
     }
 
     fn stream(&self, s: usize) -> Result<usize, BlockError> {
-        if s < self.streams { Ok(s) } else { Err(BlockError::NoStream(s)) }
+        if s < self.streams {
+            Ok(s)
+        } else {
+            Err(BlockError::NoStream(s))
+        }
     }
 
     /// Memory for a stream: its own free block, else a borrowed one (the smallest that is large enough), else a new one.
     pub fn malloc(&mut self, stream: usize, size: u64) -> Result<usize, BlockError> {
         self.stream(stream)?;
-        let fitting = |set: &std::collections::BTreeSet<(u64, usize)>| set.range((size, 0)..).next().copied();
+        let fitting =
+            |set: &std::collections::BTreeSet<(u64, usize)>| set.range((size, 0)..).next().copied();
         if let Some(key) = fitting(&self.free[stream]) {
             self.free[stream].remove(&key);
             self.reinit(key.1, stream)?;
@@ -171,7 +178,9 @@ impl Pools {
         self.stream(stream)?;
         let b = self.blocks.get_mut(id).ok_or(BlockError::NoBlock(id))?;
         let count = &mut b.counts[stream];
-        *count = count.checked_sub(1).ok_or(BlockError::NotUsed { stream, block: id })?;
+        *count = count
+            .checked_sub(1)
+            .ok_or(BlockError::NotUsed { stream, block: id })?;
         let done = *count == 0;
         if done {
             b.mif.clear(stream, stream);
@@ -188,7 +197,11 @@ impl Pools {
             if !just_done {
                 return Recycle::None;
             }
-            self.local[stream].push(Waiting { block: id, version: b.version, sent: 0 });
+            self.local[stream].push(Waiting {
+                block: id,
+                version: b.version,
+                sent: 0,
+            });
             return Recycle::Local;
         }
         b.version += 1;
@@ -241,8 +254,11 @@ impl Pools {
             }
         }
         // What src borrowed from dst goes home.
-        let home: Vec<(u64, usize)> =
-            self.borrow[src].iter().copied().filter(|(_, id)| self.blocks[*id].birth == dst && dst != src).collect();
+        let home: Vec<(u64, usize)> = self.borrow[src]
+            .iter()
+            .copied()
+            .filter(|(_, id)| self.blocks[*id].birth == dst && dst != src)
+            .collect();
         for key in home {
             self.borrow[src].remove(&key);
             let b = &mut self.blocks[key.1];
@@ -267,7 +283,10 @@ mod tests {
     #[test]
     fn a_new_life_counts_one_use_where_it_is_born() {
         let (mut p, id) = block(2);
-        assert_eq!((p.blocks[id].counts.clone(), p.blocks[id].birth), (vec![1, 0], 0));
+        assert_eq!(
+            (p.blocks[id].counts.clone(), p.blocks[id].birth),
+            (vec![1, 0], 0)
+        );
         assert_eq!(p.reinit(id, 0), Err(BlockError::Live(id)));
     }
 
@@ -285,7 +304,11 @@ mod tests {
         assert_eq!(p.free(id, 0), Ok(Recycle::Local));
         assert_eq!(p.blocks[id].counts, [0, 1]);
         let version = p.blocks[id].version;
-        assert_eq!(p.free(id, 1), Ok(Recycle::Local), "stream 1 does not know yet that 0 is done");
+        assert_eq!(
+            p.free(id, 1),
+            Ok(Recycle::Local),
+            "stream 1 does not know yet that 0 is done"
+        );
         assert_eq!(p.sync(id, 0, 1), Ok(Recycle::Borrow));
         assert_ne!(p.blocks[id].version, version);
         assert_eq!(p.malloc(1, 64), Ok(id), "stream 1 uses it for itself");
@@ -318,7 +341,11 @@ mod tests {
         assert_eq!(p.event(0, 1), Ok(vec![]));
         assert_eq!(p.free(id, 1), Ok(Recycle::Borrow));
         assert_eq!(p.event(0, 2), Ok(vec![]), "the block has a new life");
-        assert_eq!(p.event(1, 0), Ok(vec![(id, Recycle::Birth)]), "the borrowed block goes home");
+        assert_eq!(
+            p.event(1, 0),
+            Ok(vec![(id, Recycle::Birth)]),
+            "the borrowed block goes home"
+        );
     }
 
     #[test]
@@ -326,6 +353,12 @@ mod tests {
         let (mut p, id) = block(2);
         assert_eq!(p.new_access(id, 0, 7), Err(BlockError::NoStream(7)));
         assert_eq!(p.free(9, 0), Err(BlockError::NoBlock(9)));
-        assert_eq!(p.free(id, 1), Err(BlockError::NotUsed { stream: 1, block: id }));
+        assert_eq!(
+            p.free(id, 1),
+            Err(BlockError::NotUsed {
+                stream: 1,
+                block: id
+            })
+        );
     }
 }

@@ -29,10 +29,17 @@ pub fn conflicts(module: &Module, g: GraphId, node: NodeId) -> Vec<Conflict> {
     }
     let mut found = Vec::new();
     for output in 0..n.outputs.len() as u32 {
-        let sources: BTreeSet<Source> =
-            n.subgraphs.iter().flatten().filter_map(|s| source(module, *s, output)).collect();
+        let sources: BTreeSet<Source> = n
+            .subgraphs
+            .iter()
+            .flatten()
+            .filter_map(|s| source(module, *s, output))
+            .collect();
         if sources.len() > 1 {
-            found.push(Conflict { output, sources: sources.into_iter().collect() });
+            found.push(Conflict {
+                output,
+                sources: sources.into_iter().collect(),
+            });
         }
     }
     found

@@ -12,7 +12,9 @@ pub struct Mif {
 impl Mif {
     /// Rows for that many streams (at most 64), all empty.
     pub fn new(streams: usize) -> Mif {
-        Mif { rows: vec![0; streams.min(MAX_STREAMS)] }
+        Mif {
+            rows: vec![0; streams.min(MAX_STREAMS)],
+        }
     }
 
     /// Number of streams.
@@ -79,7 +81,11 @@ impl Mif {
 
 /// The mask of streams that a recycled block has been sent to when it has been sent to all: every stream but its owner.
 pub fn all_sent(streams: usize, owner: usize) -> u64 {
-    let all = if streams >= 64 { u64::MAX } else { (1 << streams) - 1 };
+    let all = if streams >= 64 {
+        u64::MAX
+    } else {
+        (1 << streams) - 1
+    };
     if owner < 64 { all & !(1 << owner) } else { all }
 }
 

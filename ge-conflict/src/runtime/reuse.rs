@@ -9,7 +9,11 @@ use crate::ctx::PassError;
 pub fn parse(text: &str) -> Vec<(u32, u32)> {
     let number = |s: &str| {
         let s = s.trim();
-        if s.is_empty() || !s.bytes().all(|b| b.is_ascii_digit()) { None } else { s.parse().ok() }
+        if s.is_empty() || !s.bytes().all(|b| b.is_ascii_digit()) {
+            None
+        } else {
+            s.parse().ok()
+        }
     };
     let pair = |part: &str| {
         let (input, output) = part.split_once(',')?;
@@ -31,13 +35,19 @@ pub fn check_counts(pairs: &[(u32, u32)], inputs: usize, outputs: usize) -> Resu
 }
 
 /// Before a run: the addresses of each pair are equal. Without inputs or pairs there is nothing to check.
-pub fn check_addresses(pairs: &[(u32, u32)], inputs: &[u64], outputs: &[u64]) -> Result<(), PassError> {
+pub fn check_addresses(
+    pairs: &[(u32, u32)],
+    inputs: &[u64],
+    outputs: &[u64],
+) -> Result<(), PassError> {
     if inputs.is_empty() {
         return Ok(());
     }
     for (i, o) in pairs {
         let (Some(a), Some(b)) = (inputs.get(*i as usize), outputs.get(*o as usize)) else {
-            return Err(PassError::ParamInvalid(format!("the pair {i},{o} names an input or output that was not bound")));
+            return Err(PassError::ParamInvalid(format!(
+                "the pair {i},{o} names an input or output that was not bound"
+            )));
         };
         if a != b {
             return Err(PassError::ParamInvalid(format!(
@@ -76,8 +86,14 @@ mod tests {
         assert!(check_addresses(&[(0, 0)], &[7], &[7]).is_ok());
         assert!(check_addresses(&[(0, 0), (1, 1)], &[7, 8], &[7, 8]).is_ok());
         assert!(check_addresses(&[(0, 0)], &[], &[]).is_ok());
-        assert!(matches!(check_addresses(&[(0, 0)], &[7], &[8]), Err(PassError::ParamInvalid(_))));
-        assert!(matches!(check_addresses(&[(0, 5)], &[7], &[7]), Err(PassError::ParamInvalid(_))));
+        assert!(matches!(
+            check_addresses(&[(0, 0)], &[7], &[8]),
+            Err(PassError::ParamInvalid(_))
+        ));
+        assert!(matches!(
+            check_addresses(&[(0, 5)], &[7], &[7]),
+            Err(PassError::ParamInvalid(_))
+        ));
         assert!(check_counts(&[(0, 1)], 1, 2).is_ok() && check_counts(&[(1, 1)], 1, 2).is_err());
     }
 }

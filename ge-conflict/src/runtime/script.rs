@@ -42,20 +42,44 @@ pub fn run(file: &str, text: &str) -> Result<Vec<Step>, ReadError> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let fail = |at: usize, what: &str| {
             // Words are slices of the line, so their place is a difference of addresses' offsets.
-            let column = words.get(at).and_then(|w| raw.find(w)).map_or(raw.len(), |b| raw[..b].chars().count()) + 1;
-            ReadError { file: file.to_owned(), line: n + 1, column, what: what.to_owned() }
+            let column = words
+                .get(at)
+                .and_then(|w| raw.find(w))
+                .map_or(raw.len(), |b| raw[..b].chars().count())
+                + 1;
+            ReadError {
+                file: file.to_owned(),
+                line: n + 1,
+                column,
+                what: what.to_owned(),
+            }
         };
         let number = |at: usize, what: &str| -> Result<usize, ReadError> {
-            words.get(at).and_then(|w| w.parse().ok()).ok_or_else(|| fail(at, &format!("expected {what}")))
+            words
+                .get(at)
+                .and_then(|w| w.parse().ok())
+                .ok_or_else(|| fail(at, &format!("expected {what}")))
         };
         let addresses = |at: usize| -> Result<Vec<u64>, ReadError> {
-            let list = words.get(at).copied().unwrap_or_default().split(',').filter(|s| !s.is_empty());
-            list.map(|s| s.parse().map_err(|_| fail(at, "expected addresses with commas between"))).collect()
+            let list = words
+                .get(at)
+                .copied()
+                .unwrap_or_default()
+                .split(',')
+                .filter(|s| !s.is_empty());
+            list.map(|s| {
+                s.parse()
+                    .map_err(|_| fail(at, "expected addresses with commas between"))
+            })
+            .collect()
         };
         let said = |r: Result<Recycle, super::block::BlockError>| match r {
             Ok(Recycle::None) => (String::from("in use"), false),
             Ok(Recycle::Birth) => (String::from("birth recycle: the memory is free"), false),
-            Ok(Recycle::Borrow) => (String::from("borrow recycle: this stream may use it"), false),
+            Ok(Recycle::Borrow) => (
+                String::from("borrow recycle: this stream may use it"),
+                false,
+            ),
             Ok(Recycle::Local) => (String::from("local recycle: others still use it"), false),
             Err(e) => (e.to_string(), true),
         };
@@ -73,17 +97,35 @@ pub fn run(file: &str, text: &str) -> Result<Vec<Step>, ReadError> {
                 Err(e) => (e.to_string(), true),
             },
             "access" => {
-                match pools.new_access(number(1, "a block")?, number(2, "a stream")?, number(3, "a stream")?) {
+                match pools.new_access(
+                    number(1, "a block")?,
+                    number(2, "a stream")?,
+                    number(3, "a stream")?,
+                ) {
                     Ok(()) => (String::from("in use"), false),
                     Err(e) => (e.to_string(), true),
                 }
             }
             "free" => said(pools.free(number(1, "a block")?, number(2, "a stream")?)),
-            "sync" => said(pools.sync(number(1, "a block")?, number(2, "a stream")?, number(3, "a stream")?)),
+            "sync" => said(pools.sync(
+                number(1, "a block")?,
+                number(2, "a stream")?,
+                number(3, "a stream")?,
+            )),
             "event" => match pools.event(number(1, "a stream")?, number(2, "a stream")?) {
                 Ok(list) => {
-                    let list: Vec<String> = list.into_iter().map(|(b, r)| format!("block {b}: {}", said(Ok(r)).0)).collect();
-                    (if list.is_empty() { "nothing to send".to_owned() } else { list.join("; ") }, false)
+                    let list: Vec<String> = list
+                        .into_iter()
+                        .map(|(b, r)| format!("block {b}: {}", said(Ok(r)).0))
+                        .collect();
+                    (
+                        if list.is_empty() {
+                            "nothing to send".to_owned()
+                        } else {
+                            list.join("; ")
+                        },
+                        false,
+                    )
                 }
                 Err(e) => (e.to_string(), true),
             },
@@ -95,9 +137,19 @@ pub fn run(file: &str, text: &str) -> Result<Vec<Step>, ReadError> {
                 Ok(()) => (String::from("as built"), false),
                 Err(e) => (format!("{}: {e}", e.code()), true),
             },
-            _ => return Err(fail(0, "expected streams, malloc, access, free, sync, event, reuse or addresses")),
+            _ => {
+                return Err(fail(
+                    0,
+                    "expected streams, malloc, access, free, sync, event, reuse or addresses",
+                ));
+            }
         };
-        out.push(Step { line: n + 1, step: line.to_owned(), result, refused });
+        out.push(Step {
+            line: n + 1,
+            step: line.to_owned(),
+            result,
+            refused,
+        });
     }
     Ok(out)
 }

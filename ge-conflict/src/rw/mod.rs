@@ -39,7 +39,9 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
     }
     // What makes no sense is said once.
     let mut said = FxHashSet::default();
-    ctx.report.warnings.retain(|w| w.pass != PASS || said.insert((w.graph.clone(), w.conflict.anchors.clone())));
+    ctx.report
+        .warnings
+        .retain(|w| w.pass != PASS || said.insert((w.graph.clone(), w.conflict.anchors.clone())));
     Ok(())
 }
 
@@ -383,7 +385,9 @@ fn unshared_chain(module: &Module, g: GraphId, out: OutRef) -> bool {
             _ => {}
         }
         let up = node.ref_input_of(at.index as usize);
-        let Some(input) = up.or_else(|| crate::layout::symbols::alias_input(node, at.index as usize)) else {
+        let Some(input) =
+            up.or_else(|| crate::layout::symbols::alias_input(node, at.index as usize))
+        else {
             // A call's output may be memory of its caller's.
             return node.subgraphs.is_empty() && node.kind != Kind::RefSwitch;
         };

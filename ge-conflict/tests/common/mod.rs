@@ -68,8 +68,20 @@ pub fn module(r: &mut Rng, mix: Mix) -> Value {
     json!({ "options": options, "graphs": graphs })
 }
 
-fn graph(r: &mut Rng, mix: Mix, name: &str, parent: Option<(Value, usize, usize)>, depth: usize, n: usize, out: &mut Vec<Value>) {
-    let mut b = GraphBuilder { name: name.to_owned(), nodes: Vec::new(), values: Vec::new() };
+fn graph(
+    r: &mut Rng,
+    mix: Mix,
+    name: &str,
+    parent: Option<(Value, usize, usize)>,
+    depth: usize,
+    n: usize,
+    out: &mut Vec<Value>,
+) {
+    let mut b = GraphBuilder {
+        name: name.to_owned(),
+        nodes: Vec::new(),
+        values: Vec::new(),
+    };
     let (inputs, outputs) = parent.as_ref().map_or((0, 0), |p| (p.1, p.2));
     if parent.is_some() {
         for k in 0..inputs {
@@ -80,20 +92,37 @@ fn graph(r: &mut Rng, mix: Mix, name: &str, parent: Option<(Value, usize, usize)
     } else {
         for k in 0..1 + r.below(2) {
             let ty = *r.pick(&["Data", "Data", "Const", "Variable", "RefData", "Make"]);
-            b.push(json!({ "name": format!("{name}_s{k}"), "type": ty, "outputs": [{ "name": "y" }] }), 1);
+            b.push(
+                json!({ "name": format!("{name}_s{k}"), "type": ty, "outputs": [{ "name": "y" }] }),
+                1,
+            );
         }
     }
     for k in 0..n {
         operator(r, mix, &mut b, k, depth, out);
     }
-    let count = if parent.is_some() { outputs } else { 1 + r.below(2) };
-    let sinks: Vec<Value> = (0..count).map(|k| json!({ "from": b.value(r), "name": format!("x{k}") })).collect();
-    b.nodes.push(json!({ "name": format!("{name}_out"), "type": "NetOutput", "inputs": sinks }));
+    let count = if parent.is_some() {
+        outputs
+    } else {
+        1 + r.below(2)
+    };
+    let sinks: Vec<Value> = (0..count)
+        .map(|k| json!({ "from": b.value(r), "name": format!("x{k}") }))
+        .collect();
+    b.nodes
+        .push(json!({ "name": format!("{name}_out"), "type": "NetOutput", "inputs": sinks }));
     let parent = parent.map_or(Value::Null, |p| p.0);
     out.push(json!({ "name": b.name, "parent": parent, "nodes": b.nodes }));
 }
 
-fn operator(r: &mut Rng, mix: Mix, b: &mut GraphBuilder, k: usize, depth: usize, out: &mut Vec<Value>) {
+fn operator(
+    r: &mut Rng,
+    mix: Mix,
+    b: &mut GraphBuilder,
+    k: usize,
+    depth: usize,
+    out: &mut Vec<Value>,
+) {
     let name = format!("{}_n{k}", b.name);
     if mix.subgraphs && depth < 2 && r.chance(15) {
         return control_flow(r, mix, b, &name, depth, out);
@@ -131,12 +160,18 @@ fn operator(r: &mut Rng, mix: Mix, b: &mut GraphBuilder, k: usize, depth: usize,
         8 => node["type"] = "StreamSwitch".into(),
         9 => {
             ins = 2 + r.below(2);
-            attrs.insert((*r.pick(&["continuous_input", "_no_padding_continuous_input"])).into(), true.into());
+            attrs.insert(
+                (*r.pick(&["continuous_input", "_no_padding_continuous_input"])).into(),
+                true.into(),
+            );
             outs = 1;
         }
         10 => {
             outs = 2 + r.below(2);
-            attrs.insert((*r.pick(&["continuous_output", "_no_padding_continuous_output"])).into(), true.into());
+            attrs.insert(
+                (*r.pick(&["continuous_output", "_no_padding_continuous_output"])).into(),
+                true.into(),
+            );
             ins = 1;
             same_name = r.chance(40);
         }
@@ -148,7 +183,11 @@ fn operator(r: &mut Rng, mix: Mix, b: &mut GraphBuilder, k: usize, depth: usize,
             let concat = r.chance(50);
             node["type"] = (if concat { "PhonyConcat" } else { "PhonySplit" }).into();
             (ins, outs) = if concat { (2, 1) } else { (1, 2) };
-            let attr = if concat { "_no_padding_continuous_input" } else { "_no_padding_continuous_output" };
+            let attr = if concat {
+                "_no_padding_continuous_input"
+            } else {
+                "_no_padding_continuous_output"
+            };
             attrs.insert(attr.into(), true.into());
             attrs.insert("_output_reuse_input".into(), true.into());
         }
@@ -156,10 +195,20 @@ fn operator(r: &mut Rng, mix: Mix, b: &mut GraphBuilder, k: usize, depth: usize,
     if same_name {
         attrs.insert("reference".into(), true.into());
     }
-    let memory = |r: &mut Rng| if mix.layout && r.chance(8) { *r.pick(&["p2p", "ts"]) } else { "hbm" };
+    let memory = |r: &mut Rng| {
+        if mix.layout && r.chance(8) {
+            *r.pick(&["p2p", "ts"])
+        } else {
+            "hbm"
+        }
+    };
     let inputs: Vec<Value> = (0..ins)
         .map(|i| {
-            let n = if same_name && i == 0 { "ref".to_owned() } else { format!("x{i}") };
+            let n = if same_name && i == 0 {
+                "ref".to_owned()
+            } else {
+                format!("x{i}")
+            };
             json!({ "from": b.value(r), "name": n, "mem_type": memory(r) })
         })
         .collect();
@@ -176,7 +225,14 @@ fn operator(r: &mut Rng, mix: Mix, b: &mut GraphBuilder, k: usize, depth: usize,
     b.push(node, outs);
 }
 
-fn control_flow(r: &mut Rng, mix: Mix, b: &mut GraphBuilder, name: &str, depth: usize, out: &mut Vec<Value>) {
+fn control_flow(
+    r: &mut Rng,
+    mix: Mix,
+    b: &mut GraphBuilder,
+    name: &str,
+    depth: usize,
+    out: &mut Vec<Value>,
+) {
     let ty = *r.pick(&["If", "Case", "While", "PartitionedCall"]);
     let ins = 1 + r.below(2);
     let outs = if ty == "While" { ins } else { 1 + r.below(2) };
@@ -184,13 +240,28 @@ fn control_flow(r: &mut Rng, mix: Mix, b: &mut GraphBuilder, name: &str, depth: 
         "PartitionedCall" => 1,
         _ => 2,
     };
-    let inputs: Vec<Value> = (0..ins).map(|i| json!({ "from": b.value(r), "name": format!("x{i}") })).collect();
-    let outputs: Vec<Value> = (0..outs).map(|o| json!({ "name": format!("y{o}") })).collect();
+    let inputs: Vec<Value> = (0..ins)
+        .map(|i| json!({ "from": b.value(r), "name": format!("x{i}") }))
+        .collect();
+    let outputs: Vec<Value> = (0..outs)
+        .map(|o| json!({ "name": format!("y{o}") }))
+        .collect();
     for s in 0..count {
         let parent = json!({ "graph": b.name, "node": name, "index": s });
         let results = if ty == "While" && s == 0 { 1 } else { outs };
         let n = r.below(3);
-        graph(r, mix, &format!("{name}_g{s}"), Some((parent, ins, results)), depth + 1, n, out);
+        graph(
+            r,
+            mix,
+            &format!("{name}_g{s}"),
+            Some((parent, ins, results)),
+            depth + 1,
+            n,
+            out,
+        );
     }
-    b.push(json!({ "name": name, "type": ty, "inputs": inputs, "outputs": outputs }), outs);
+    b.push(
+        json!({ "name": name, "type": ty, "inputs": inputs, "outputs": outputs }),
+        outs,
+    );
 }
