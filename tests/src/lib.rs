@@ -1,7 +1,7 @@
 //! What the end-to-end tests share: the built `gsan` program, and where its inputs lie.
 //!
 //! The tests see the program as a user does: arguments in, exit code and text out. None of them links the crates
-//! that they test.
+//! that they test, except parity.rs, which looks at the shadow state.
 
 mod program;
 pub mod scenario;

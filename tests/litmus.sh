@@ -1,0 +1,55 @@
+#!/bin/bash
+# Runs the litmus scenarios many times each, on a GPU by default, and prints a table. A file's kernel runs an instance per
+# group of blocks and round: the rounds are raised to what the buffers have room for, and the whole is repeated until there
+# are INSTANCES instances.
+#
+#   tests/litmus.sh [--device cuda|sim] [--instances N] [--gsan PROGRAM] [--reference] [NAME…]     NAME: a part of the names
+#
+# Exit code 0: every file behaved as its [expect] says. --reference runs them with the reference cell, where they say no cell.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+device=cuda instances=10000 gsan=gsan cell=() names=()
+while [ $# -gt 0 ]; do
+    case $1 in
+        --device) device=$2; shift 2 ;;
+        --instances) instances=$2; shift 2 ;;
+        --gsan) gsan=$2; shift 2 ;;
+        --reference) cell=(--cell reference); shift ;;
+        -*) echo "unknown option $1" >&2; exit 2 ;;
+        *) names+=("$1"); shift ;;
+    esac
+done
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+bad=0 total=0
+printf '%-40s %10s %-8s %-8s %6s\n' litmus instances expects result s
+for file in "$here"/scenarios/litmus/*.toml; do
+    name=$(basename "$file" .toml)
+    if [ ${#names[@]} -gt 0 ]; then
+        for part in "${names[@]}"; do [[ $name == *"$part"* ]] && break; done
+        [[ $name == *"$part"* ]] || continue
+    fi
+    if [ ${#cell[@]} -gt 0 ] && grep -q '^cell' "$file"; then continue; fi
+    # Blocks, blocks per instance, and rounds that there is room for.
+    read -r blocks roles room < <(sed -n \
+        -e 's/^grid = \[\([0-9]*\)\]/b \1/p' \
+        -e 's/^ *div.u32 %group, %block, \([0-9]*\);/t \1/p' \
+        -e 's/^ *mad.lo.u32 %variant, %group, \([0-9]*\), .*/r \1/p' "$file" |
+        awk '{ v[$1] = $2 } END { print v["b"], v["t"], v["r"] }')
+    each=$((blocks / roles * room))
+    times=$(((instances + each - 1) / each))
+    sed "s/^args = \(.*\){ u32 = [0-9]* }\]/args = \1{ u32 = $room }]/" "$file" > "$work/$name.toml"
+    races=silence
+    grep -q '^\[\[expect.race\]\]' "$file" && races=races
+    started=$(date +%s)
+    if "$gsan" run "$work/$name.toml" --device "$device" --schedules "$times" ${cell[@]+"${cell[@]}"} > "$work/out" 2>&1; then
+        result=ok
+    else
+        result="WRONG" bad=$((bad + 1))
+    fi
+    total=$((total + 1))
+    printf '%-40s %10d %-8s %-8s %6d\n' "$name" $((each * times)) $races $result $(($(date +%s) - started))
+    [ "$result" = ok ] || grep -h -e 'not expected' -e 'expected ' -e '^error' "$work/out" | cut -c1-220 | head -5
+done
+echo "$total litmus tests, $bad not as expected"
+[ "$bad" = 0 ]
