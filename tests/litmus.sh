@@ -36,6 +36,8 @@ for file in "$here"/scenarios/litmus/*.toml; do
         -e 's/^ *div.u32 %group, %block, \([0-9]*\);/t \1/p' \
         -e 's/^ *mad.lo.u32 %variant, %group, \([0-9]*\), .*/r \1/p' "$file" |
         awk '{ v[$1] = $2 } END { print v["b"], v["t"], v["r"] }')
+    # A simulated launch has a step budget: there the rounds stay as they are.
+    [ "$device" = sim ] && room=$(sed -n 's/^args = .*{ u32 = \([0-9]*\) }\]/\1/p' "$file")
     each=$((blocks / roles * room))
     times=$(((instances + each - 1) / each))
     sed "s/^args = \(.*\){ u32 = [0-9]* }\]/args = \1{ u32 = $room }]/" "$file" > "$work/$name.toml"
