@@ -4,16 +4,18 @@
 # are INSTANCES instances.
 #
 #   tests/litmus.sh [--device cuda|sim] [--instances N] [--gsan PROGRAM] [--reference] [NAME…]     NAME: a part of the names
+#   tests/litmus.sh --parity [--device …] [--gsan PROGRAM] [NAME…]     the parity scenarios, as they are, 16 times each
 #
 # Exit code 0: every file behaved as its [expect] says. --reference runs them with the reference cell, where they say no cell.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-device=cuda instances=10000 gsan=gsan cell=() names=()
+device=cuda instances=10000 gsan=gsan cell=() names=() folder=litmus
 while [ $# -gt 0 ]; do
     case $1 in
         --device) device=$2; shift 2 ;;
         --instances) instances=$2; shift 2 ;;
         --gsan) gsan=$2; shift 2 ;;
+        --parity) folder=parity; shift ;;
         --reference) cell=(--cell reference); shift ;;
         -*) echo "unknown option $1" >&2; exit 2 ;;
         *) names+=("$1"); shift ;;
@@ -22,8 +24,8 @@ done
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 bad=0 total=0
-printf '%-40s %10s %-8s %-8s %6s\n' litmus instances expects result s
-for file in "$here"/scenarios/litmus/*.toml; do
+printf '%-40s %10s %-8s %-8s %6s\n' "$folder" instances expects result s
+for file in "$here/scenarios/$folder"/*.toml; do
     name=$(basename "$file" .toml)
     if [ ${#names[@]} -gt 0 ]; then
         for part in "${names[@]}"; do [[ $name == *"$part"* ]] && break; done
@@ -36,10 +38,14 @@ for file in "$here"/scenarios/litmus/*.toml; do
         -e 's/^ *div.u32 %group, %block, \([0-9]*\);/t \1/p' \
         -e 's/^ *mad.lo.u32 %variant, %group, \([0-9]*\), .*/r \1/p' "$file" |
         awk '{ v[$1] = $2 } END { print v["b"], v["t"], v["r"] }')
+    # Those written by hand have no rounds.
+    own=$(sed -n 's/^args = .*{ u32 = \([0-9]*\) }\]/\1/p' "$file" | head -1)
+    own=${own:-1} roles=${roles:-1} room=${room:-1}
     # A simulated launch has a step budget: there the rounds stay as they are.
-    [ "$device" = sim ] && room=$(sed -n 's/^args = .*{ u32 = \([0-9]*\) }\]/\1/p' "$file")
+    [ "$device" = sim ] && room=$own
     each=$((blocks / roles * room))
     times=$(((instances + each - 1) / each))
+    [ $folder = parity ] && room=$own each=$((blocks / roles * own)) times=16
     sed "s/^args = \(.*\){ u32 = [0-9]* }\]/args = \1{ u32 = $room }]/" "$file" > "$work/$name.toml"
     races=silence
     grep -q '^\[\[expect.race\]\]' "$file" && races=races
@@ -53,5 +59,5 @@ for file in "$here"/scenarios/litmus/*.toml; do
     printf '%-40s %10d %-8s %-8s %6d\n' "$name" $((each * times)) $races $result $(($(date +%s) - started))
     [ "$result" = ok ] || grep -h -e 'not expected' -e 'expected ' -e '^error' "$work/out" | cut -c1-220 | head -5
 done
-echo "$total litmus tests, $bad not as expected"
+echo "$total $folder tests, $bad not as expected"
 [ "$bad" = 0 ]

@@ -27,11 +27,10 @@ impl Classic {
         // Refused where an earlier test has made the same choice already.
         let _ = cuda_lazy::select(cuda_lazy::Choice::Sim);
         gsan_sim::driver::reset();
-        gsan_sim::driver::configure(gsan_sim::Config {
-            sms,
-            blocks_per_sm: 1,
-            ..Default::default()
-        });
+        let mut config = gsan_sim::Config::default();
+        config.sms = sms;
+        config.blocks_per_sm = 1;
+        gsan_sim::driver::configure(config);
         let mut session = Session::builder()
             .slots_per_sm(Some(1))
             .cell(CellFormat::Reference)
@@ -244,6 +243,23 @@ fn readers_are_sampled() {
     threads.sort();
     threads.dedup();
     assert_eq!((threads.len(), cell.num_reads), (4, 5));
+    classic.silent();
+}
+
+#[test]
+fn the_count_of_reads_saturates() {
+    let mut classic = Classic::new(1);
+    classic.run(
+        1,
+        "mov.u32 %polls, 65600;
+         MORE:
+         ld.relaxed.gpu.global.u32 %old, [%p];
+         sub.u32 %polls, %polls, 1;
+         setp.ne.u32 %yes, %polls, 0;
+         @%yes bra MORE;",
+    );
+    let cell = classic.cell(0);
+    assert_eq!((cell.num_reads, readers(cell).len()), (u16::MAX, 1));
     classic.silent();
 }
 

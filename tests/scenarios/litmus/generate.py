@@ -700,6 +700,10 @@ litmus("warps_flag_cta", "a warp hands over to the other by a flag at block scop
 ANY = ["RAW", "WAR", "WAW"]
 
 
+# The reference cell keeps no thread: it can't tell the warps of a block apart.
+WIDE = dict(device=('cell = "wide"',))
+
+
 def inside(buffer="data", **more):
     return race(buffer, ANY, cls="intra-block", **more)
 
@@ -708,29 +712,29 @@ litmus("warps_no_barrier_racy", "two warps exchange words, no barrier",
        "Nothing orders the warps: the loads race with the other warp's stores, seen at whichever comes second. Every schedule "
        "has it, at one of the two places.",
        [role("st.global.u32 [%mine], 1; @@s\nld.global.u32 %value, [%other]; @@l")],
-       expect=[("s", inside(min=0)), ("l", inside())], **INNER)
+       expect=[("s", inside(min=0)), ("l", inside())], **WIDE, **INNER)
 litmus("warps_own_barriers_racy", "two warps exchange words, each with a barrier of its own",
        "Each warp syncs with itself: a barrier that the other does not take part in orders nothing.",
        [role("st.global.u32 [%mine], 1; @@s", warp(0, "bar.sync 1, 32;"), warp(1, "bar.sync 2, 32;"), "ld.global.u32 %value, [%other]; @@l")],
-       expect=[("s", inside(min=0)), ("l", inside())], **INNER)
+       expect=[("s", inside(min=0)), ("l", inside())], **WIDE, **INNER)
 litmus("warps_arrive_sync_racy", "the consumer arrives, the producer syncs",
        "bar.arrive does not wait: only what comes before the consumer's arrival is ordered. Its load races with the store, at "
        "whichever comes second.",
        [role(warp(1, "bar.sync 1, 64;\nst.global.u32 [%mine], 1; @@s"), warp(0, "bar.arrive 1, 64;\nld.global.u32 %value, [%other]; @@l"))],
-       expect=[("s", inside(min=0)), ("l", inside(min=0))], **INNER)
+       expect=[("s", inside(min=0)), ("l", inside(min=0))], **WIDE, **INNER)
 litmus("warps_flag_relaxed_racy", "a warp hands over to the other by a relaxed flag",
        "As warps_flag_cta without release and acquire. The load only follows a flag that was seen, which is up to the schedule.",
        [role(only(0, "st.global.u32 [%data], 1;\nst.relaxed.cta.global.u32 [%flag], 1;"),
              only(32, "ld.relaxed.cta.global.u32 %seen, [%flag];\nsetp.eq.u32 %yes, %seen, 0;\n@%yes bra KNOWN_N;\nld.global.u32 %value, [%data]; @@l"))],
-       expect=[("l", inside(min=1))], **BLOCK)
+       expect=[("l", inside(min=1))], **WIDE, **BLOCK)
 litmus("warps_atomic_and_plain_racy", "a warp adds, the other loads plain",
        "A plain access and an atomic one of different warps: a race, in one block as in two.",
        [role(warp(0, "atom.cta.global.add.u32 %old, [%data], 1; @@a"), warp(1, "ld.global.u32 %value, [%data]; @@l"))],
-       expect=[("a", inside(min=0)), ("l", inside(min=0))], **INNER)
+       expect=[("a", inside(min=0)), ("l", inside(min=0))], **WIDE, **INNER)
 litmus("block_release_too_early_racy", "one thread releases before its block has stored",
        "The barrier before the release is missing: thread 32's and its warp's stores are not ordered before thread 0's release. The "
        "loads of the reading block race with them; the checker may see the loads (class race, where the store came after the "
        "release) or blame the missing barrier (class intra-block).",
        [role("st.global.u32 [%mine], 1; @@s", RELEASE_ONE),
         role(wait_block("ld.acquire.gpu.global.u32 %seen, [%flag];"), "ld.global.u32 %value, [%mine]; @@r1\nld.global.u32 %value, [%other]; @@r2")],
-       expect=[("s", race(kind=["WAR", "WAW"], min=0)), ("r1", race(min=1)), ("r2", race(min=1))], **BLOCK)
+       expect=[("s", race(kind=["WAR", "WAW"], min=0)), ("r1", race(min=1)), ("r2", race(min=1))], **WIDE, **BLOCK)
