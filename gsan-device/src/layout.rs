@@ -162,9 +162,10 @@ mod tests {
                 assert!(history >= ring_at + u64::from(ring) * (16 + 4 * u64::from(threads)));
                 let stride = ThreadState::stride(threads, ring);
                 assert!(
-                    stride >= history + u64::from(ThreadState::HISTORY) * 28 && stride % 128 == 0
+                    stride >= history + u64::from(ThreadState::HISTORY) * 28
+                        && stride.is_multiple_of(128)
                 );
-                assert!(ring_at % 4 == 0 && history % 4 == 0);
+                assert!(ring_at.is_multiple_of(4) && history.is_multiple_of(4));
             }
         }
     }

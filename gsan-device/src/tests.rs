@@ -1,5 +1,10 @@
 //! The detector on the host instance: racy and repaired twins, one per synchronisation edge, for each cell format.
 
+// The same tests for both formats: that is the point.
+#![allow(clippy::duplicate_mod)]
+// A block's number is its place in the grid.
+#![allow(clippy::needless_range_loop)]
+
 #[path = "tests"]
 mod reference {
     type Format = crate::reference::ReferenceCell;

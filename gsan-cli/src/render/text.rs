@@ -240,7 +240,9 @@ fn current_line(race: &Race, report: &Report) -> String {
         if site.function != kernel && !site.function.is_empty() {
             let _ = write!(text, ", in {}", clean(&demangle(&site.function)));
         }
-        let _ = write!(text, ", PTX line {}", site.ptx_line);
+        if site.ptx_line > 0 {
+            let _ = write!(text, ", PTX line {}", site.ptx_line);
+        }
     }
     text
 }
@@ -274,10 +276,11 @@ fn prior_line(side: &Side, report: &Report) -> String {
     }
     text.push_str(&by_whom(side));
     match &side.site {
-        Some(site) if site.line > 0 => {
+        Some(site) if site.ptx_line > 0 => {
             let _ = write!(text, ", PTX line {}", site.ptx_line);
         }
-        _ => text.push_str("; its line is not kept by the reference format"),
+        Some(site) if site.line > 0 => {}
+        _ => text.push_str("; its line is not known"),
     }
     text
 }

@@ -21,7 +21,7 @@ error[RAW]: data race (missing-acquire) on `data`+16: read of what an unordered 
    = inlined at handoff.cu:30:5
    = address: 0x7f0000000010, `data`+16, 4 bytes
    = kernel: `consumer(unsigned int*, unsigned int*)`, launch 1, PTX line 88
-   = earlier access: weak store in `producer`, launch 0 in stream s0; its line is not kept by the reference format
+   = earlier access: weak store in `producer`, launch 0 in stream s0; its line is not known
    = found 31 times, in 3 of 16 schedules
    = help: the release is there, the acquire is not: read the flag with an acquire load or atomic, or put a fence after a relaxed one
 
@@ -44,7 +44,7 @@ error[WAW]: data race on address 0xdeadbeef (in no known buffer): two unordered 
   = access: kind not known, at a place that is not known
   = address: 0xdeadbeef, 1 byte
   = kernel: not known
-  = earlier access: kind not known, its kernel is not known; its line is not kept by the reference format
+  = earlier access: kind not known, its kernel is not known; its line is not known
   = found 1 time
   = help: nothing orders the two: no barrier, kernel boundary, event, or release/acquire pair lies between them
 

@@ -47,7 +47,7 @@ impl Memory {
     fn check(&self, addr: u64, size: u64) {
         let end = self.base() + 8 * self.words.len() as u64;
         assert!(
-            addr >= self.base() && addr + size <= end && addr % size == 0,
+            addr >= self.base() && addr + size <= end && addr.is_multiple_of(size),
             "bad address {addr:#x}"
         );
     }

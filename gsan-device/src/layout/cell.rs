@@ -184,7 +184,7 @@ impl WideRecord {
         if size == 0 {
             0
         } else {
-            31 - size.leading_zeros() & 7
+            (31 - size.leading_zeros()) & 7
         }
     }
 
