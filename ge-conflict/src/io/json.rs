@@ -34,7 +34,7 @@ impl Visitor<'_> for Key {
         Ok(self
             .0
             .iter()
-            .find(|k| k.trim_start_matches("r#") == s)
+            .find(|k| **k == s || k.strip_prefix("r#") == Some(s))
             .copied()
             .ok_or_else(|| s.to_owned()))
     }
@@ -253,7 +253,12 @@ pub fn read(file: &str, content: &[u8]) -> Result<Loaded, ReadError> {
 }
 
 fn parse<'de, T: de::Deserialize<'de>>(file: &str, content: &'de [u8]) -> Result<T, ReadError> {
-    serde_json::from_slice(content).map_err(|e| {
+    // Text that is known to be UTF-8 is not checked string by string.
+    let parsed = match std::str::from_utf8(content) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(content),
+    };
+    parsed.map_err(|e| {
         let text = e.to_string();
         // serde_json repeats the place at the end of its message.
         let what = text
