@@ -23,6 +23,7 @@ cargo xtask TASK
   ptx --only NAME        rebuild one: `runtime` or a folder of tests/kernels/rust
   ptxas                  assemble all PTX, plain and instrumented, with NVIDIA's ptxas
   ptxas --corpus [FILE]  assemble compilers' PTX instrumented, with registers and spills before and after
+  ptxas --selection      the same for the files that are checked in, as `test` does
   ptxas --fetch          get ptxas from PyPI, for this tree only
   bench [ARGS]           the criterion benches
   gpu-bundle             make gpu-bundle/, to be run on a machine with a GPU
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         ["ptx", "--check"] => ptx::check().map(|_| ()),
         ["ptxas"] => ptxas::assemble_all(),
         ["ptxas", "--fetch"] => ptxas::fetch(),
+        ["ptxas", "--selection"] => ptxas_table::run(ptxas_table::Extent::Selection, None),
         ["ptxas", "--corpus"] => ptxas_table::run(ptxas_table::Extent::Whole, None),
         ["ptxas", "--corpus", file] => {
             ptxas_table::run(ptxas_table::Extent::Whole, Some(file.as_ref()))

@@ -203,16 +203,25 @@ fn targets(text: &str) -> Vec<&'static str> {
 fn assemble(ptxas: &Path, file: &Path, arch: &str) -> Result<Costs> {
     let mut limited = Command::new("bash");
     limited
-        .args([
-            "-c",
-            &format!("{{ {}; }} 2>&1", ptxas::LIMITS.replace("exec ", "")),
-            "bash",
-        ])
+        .args(["-c", ptxas::LIMITS, "bash"])
         .arg(ptxas)
         .args(["-v", &format!("-arch={arch}")])
         .arg(file)
         .args(["-o", "/dev/null"]);
-    Ok(costs(&capture(&mut limited)?))
+    let done = limited
+        .output()
+        .map_err(|e| Failure::new(format!("bash can't be started: {e}")))?;
+    // Figures and errors come on either.
+    let text = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
+    if done.status.success() {
+        return Ok(costs(&text));
+    }
+    let lines: Vec<&str> = text.lines().take(8).collect();
+    Err(Failure::new(format!(
+        "{}: {}",
+        done.status,
+        lines.join("\n")
+    )))
 }
 
 /// Reads what `-v` says: blocks that begin with the kernel's name. Functions (the runtime's among them) have no registers
