@@ -295,10 +295,8 @@ impl Wide {
         let prior = prior_of(old);
         let class = match class_of(me, prior, access.op.scope()) {
             Some(class) => class,
-            // Strong, and the scopes reach: PTX still calls it a race unless the two overlap completely.
-            None if old.mask() != new.mask() || old.op().size() != new.op().size() => {
-                RaceClass::MixedWidth
-            }
+            // Strong, and the scopes reach: PTX still calls it a race unless the two overlap completely, element by element.
+            None if old.op().size() != new.op().size() => RaceClass::MixedWidth,
             None => return None,
         };
         if self.forgives(me, old) {
@@ -600,7 +598,7 @@ fn record<M: Machine>(me: State<M>, access: Current, epoch: Epoch) -> WideRecord
 fn read_part(access: Current) -> Current {
     let op = access.op;
     Current {
-        op: Op::new(Access::Load, op.size(), op.order(), op.scope()),
+        op: op.as_access(Access::Load),
         ..access
     }
 }

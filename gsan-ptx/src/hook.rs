@@ -55,6 +55,7 @@ pub enum Scope {
 /// | 19 | `volatile` |
 /// | 20 | non-coherent (`ld.global.nc`) |
 /// | 21 | the address is generic |
+/// | 22–24 | log2 of the number of elements: vectors and packed types are sets of scalar accesses |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpWord(pub u32);
 
@@ -74,6 +75,11 @@ impl OpWord {
     /// The same with another size.
     pub const fn with_size(self, size: u32) -> OpWord {
         OpWord(self.0 & !0x3ff | size & 0x3ff)
+    }
+
+    /// Sets the number of elements, a power of two up to 128.
+    pub const fn elements(self, elements: u32) -> OpWord {
+        OpWord(self.0 & !(7 << 22) | (elements.trailing_zeros() & 7) << 22)
     }
 
     /// Sets further bits.

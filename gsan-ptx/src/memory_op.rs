@@ -38,6 +38,8 @@ pub struct MemoryOp<'i, 'a> {
     pub scope: Scope,
     /// Bytes.
     pub size: u32,
+    /// Scalar elements that it consists of (vectors, packed types): PTX's memory model sees that many accesses.
+    pub elements: u32,
     /// True if the address is generic.
     pub generic: bool,
     /// `.volatile` was written.
@@ -70,6 +72,7 @@ impl MemoryOp<'_, '_> {
     /// The hooks' word for it.
     pub fn op_word(&self) -> OpWord {
         OpWord::new(self.access, self.size, self.order, self.scope)
+            .elements(self.elements)
             .with(OpWord::VOLATILE, self.volatile)
             .with(OpWord::NON_COHERENT, self.non_coherent)
             .with(OpWord::GENERIC, self.generic)
@@ -207,9 +210,10 @@ fn order(instruction: &Instruction<'_>) -> Option<Order> {
     })
 }
 
-/// Vector length times type. `None` if the type is missing or unknown.
-fn size(instruction: &Instruction<'_>) -> Option<u32> {
+/// Bytes (vector length times type) and scalar elements. `None` if the type is missing or unknown.
+fn size(instruction: &Instruction<'_>) -> Option<(u32, u32)> {
     let mut lanes = 1;
+    let mut packed = 1;
     let mut size = None;
     for m in &instruction.modifiers {
         match *m {
@@ -217,10 +221,15 @@ fn size(instruction: &Instruction<'_>) -> Option<u32> {
             "v4" => lanes = 4,
             "v8" => lanes = 8,
             // The last type counts: conversions name the register's type first.
-            _ => size = type_size(m).or(size),
+            _ => {
+                if let Some(bytes) = type_size(m) {
+                    size = Some(bytes);
+                    packed = if m.ends_with("x2") { 2 } else { 1 };
+                }
+            }
         }
     }
-    size.map(|s| s * lanes)
+    size.map(|s| (s * lanes, packed * lanes))
 }
 
 /// The space of an access that gets hooks: `Ok(true)` for generic; otherwise what to answer.
@@ -249,7 +258,7 @@ fn load_store<'i, 'a>(instruction: &'i Instruction<'a>, access: Access) -> Effec
         Err(effect) => return effect,
     };
     let load = access == Access::Load;
-    let Some(size) = size(instruction) else {
+    let Some((size, elements)) = size(instruction) else {
         return Effect::Unsupported(ODD_TYPE);
     };
     let Some(address) = address(instruction.operands.get(usize::from(load))) else {
@@ -270,6 +279,7 @@ fn load_store<'i, 'a>(instruction: &'i Instruction<'a>, access: Access) -> Effec
         order,
         scope,
         size,
+        elements,
         generic,
         volatile,
         non_coherent: instruction.has("nc") || instruction.opcode == "ldu",
@@ -291,7 +301,7 @@ fn atomic<'i, 'a>(instruction: &'i Instruction<'a>, returns: bool) -> Effect<'i,
         Ok(generic) => generic,
         Err(effect) => return effect,
     };
-    let Some(size) = size(instruction) else {
+    let Some((size, elements)) = size(instruction) else {
         return Effect::Unsupported(ODD_TYPE);
     };
     let at = usize::from(returns);
@@ -317,6 +327,7 @@ fn atomic<'i, 'a>(instruction: &'i Instruction<'a>, returns: bool) -> Effect<'i,
         order: order(instruction).unwrap_or(Order::Relaxed),
         scope: scope(instruction).unwrap_or(Scope::Gpu),
         size,
+        elements,
         generic,
         volatile: false,
         non_coherent: false,
@@ -438,6 +449,7 @@ fn plain<'i, 'a>(
         order: Order::Weak,
         scope: Scope::None,
         size,
+        elements: 1,
         generic: false,
         volatile: false,
         non_coherent: false,

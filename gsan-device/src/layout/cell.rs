@@ -137,7 +137,7 @@ impl ShadowCell {
 /// | 2 | 0–19 | site |
 /// | 2 | 20–22 | [`Scope`] |
 /// | 2 | 23–25 | [`Order`] |
-/// | 2 | 26–28 | log2 of the access's size in bytes |
+/// | 2 | 26–28 | log2 of the size of the access's elements in bytes |
 /// | 2 | 29 | the site is unknown: an operation of the host, or one that the 20 bits can't name |
 /// | 2 | 30 | weak: non-coherent; strong: observed before the last write ([`WideRecord::was_observed`]) |
 /// | 2 | 31 | the accessing thread has observed the word's last write ([`ScalarClock::OBSERVED`]) |
@@ -180,7 +180,7 @@ impl WideRecord {
     }
 
     const fn log_size(op: Op) -> u32 {
-        let size = op.size();
+        let size = op.element_size();
         if size == 0 {
             0
         } else {
@@ -237,7 +237,7 @@ impl WideRecord {
         }
     }
 
-    /// Size, order and scope as an operation's word.
+    /// Access, order, scope and the elements' size as an operation's word.
     pub const fn op(self) -> Op {
         let order_scope = (self.0[2] >> 23 & 7) << 13 | (self.0[2] >> 20 & 7) << 16;
         let op = Op(1 << (self.0[2] >> 26 & 7) | (self.0[1] >> 30) << 10 | order_scope);

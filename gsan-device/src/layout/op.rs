@@ -78,6 +78,7 @@ pub enum Access {
 /// | 19 | `volatile` |
 /// | 20 | non-coherent (`ld.global.nc`) |
 /// | 21 | the address is generic: it may lie outside global memory |
+/// | 22–24 | log2 of the number of elements (vectors and packed types: a set of scalar accesses) |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Op(pub u32);
@@ -106,6 +107,21 @@ impl Op {
     /// Sets the generic-address bit.
     pub const fn generic(self) -> Op {
         Op(self.0 | 1 << 21)
+    }
+
+    /// Sets the number of elements, a power of two up to 128: the access is that many scalar ones, side by side.
+    pub const fn elements(self, elements: u32) -> Op {
+        Op(self.0 & !(7 << 22) | (elements.trailing_zeros() & 7) << 22)
+    }
+
+    /// The same operation as another access.
+    pub const fn as_access(self, access: Access) -> Op {
+        Op(self.0 & !(7 << 10) | (access as u32) << 10)
+    }
+
+    /// Bytes of one element.
+    pub const fn element_size(self) -> u32 {
+        self.size() >> (self.0 >> 22 & 7)
     }
 
     /// Size in bytes.

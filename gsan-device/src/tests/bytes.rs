@@ -126,3 +126,17 @@ fn a_failed_compare_and_swap_leaves_only_its_read() {
     b[1].load(0);
     assert_silent(&d);
 }
+
+#[test]
+fn elements_of_vectors_and_packed_types_are_scalar_accesses() {
+    // v2.u32 against u32, and f16x2 against f16: element by element they overlap completely.
+    for (wide, elements, narrow, offset) in [(8, 2, 4, 4), (4, 2, 2, 2)] {
+        let d = device();
+        let b = grid(&d, 0, 0, 1, 2);
+        let vector = Op::new(Access::Store, wide, Order::Relaxed, Scope::Gpu).elements(elements);
+        detector::strong_before::<Format, _>(b[0].state(), d.real(), vector, 1);
+        let addr = d.real() + offset;
+        b[1].strong_at(addr, Access::Load, Order::Relaxed, Scope::Gpu, narrow, true);
+        assert_silent(&d);
+    }
+}
