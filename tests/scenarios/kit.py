@@ -149,10 +149,10 @@ def litmus(folder, name, title, why, roles, words=("data", "flag"), expect=(), t
     roles = [[r] if isinstance(r, str) else list(r) for r in roles]
     t = len(roles)
     most = max(len(r) for r in roles)
-    groups = groups or {1: 16, 2: 16, 3: 10, 4: 8}[t]
+    groups = groups or {1: 16, 2: 8, 3: 5, 4: 5}[t]
     room = ROUNDS
     if block != 1:
-        width, groups, room = block, groups // 4, ROUNDS // 4
+        width, groups, room = block, max(4 // t, 2), ROUNDS // 4
     lines = list(numbered(kernel(roles, words, target, version, block, width, room)))
     tags = {}
     for i, line in enumerate(lines):

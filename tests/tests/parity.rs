@@ -142,11 +142,7 @@ fn atomics_that_write_update_shadow() {
                 if releases {
                     assert_eq!(epoch, reads[0].epoch() + 1, "{what}");
                 } else {
-                    assert_eq!(
-                        (cell.write, epoch),
-                        (reads[0], reads[0].epoch()),
-                        "{what}"
-                    );
+                    assert_eq!((cell.write, epoch), (reads[0], reads[0].epoch()), "{what}");
                 }
                 classic.silent();
             }

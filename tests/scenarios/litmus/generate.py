@@ -91,7 +91,7 @@ for name, release in RELEASES.items():
 for name, (release, why) in HALF_RELEASES.items():
     litmus(f"mp_{name}_racy", f"message passing, no release: {name}",
            f"Message passing with half of the pattern. {why} So the load of data races, in every variant of the read side. The "
-           "store of data stands before the flag's: whenever the flag is seen, the race shows. Of 16 instances per "
+           "store of data stands before the flag's: whenever the flag is seen, the race shows. Of 8 instances per "
            "variant some see it in every schedule.",
            [role(STORE, release), RACY_READERS],
            expect=[("read", race(cls=["missing-release", "race"]))])
@@ -213,7 +213,7 @@ litmus("mp_load_before_acquire_racy", "data is loaded before the acquire",
        expect=[("write", race(kind="WAR", min=1)), ("read", race(min=1))])
 litmus("mp_unseen_flag_racy", "the flag is read once and its value is not looked at",
        "Where the load sees the flag's old value nothing synchronizes, and the plain accesses of data race; where it sees "
-       "the new one, they are ordered. Which one it is, is up to the schedule, 16 instances each.",
+       "the new one, they are ordered. Which one it is, is up to the schedule, 16 instances per schedule.",
        [role("st.global.u32 [%data], 1; @@write", "st.release.gpu.global.u32 [%flag], 1;"),
         role("ld.acquire.gpu.global.u32 %seen, [%flag];", LOAD)],
        expect=[("write", race(kind="WAR", min=1)), ("read", race(min=0))])
@@ -379,7 +379,7 @@ litmus("isa2", "ISA2: three blocks, data by two hand-overs",
        [FIRST, [role(wait(l), f, s) for (l, f), s in MIDDLES.values()], last(LOAD_OK)], words=("data", "flag", "next"))
 litmus("isa2_middle_acquire_racy", "ISA2: the middle does not acquire",
        "A middle that releases but has not acquired passes nothing on. The last load races whenever it sees its flag; in each "
-       "instance all three must be on time, 10 instances per schedule.",
+       "instance all three must be on time, 5 instances per schedule.",
        [FIRST, [role(wait(l), s) for l, s in (("ld.relaxed.gpu.global.u32 %seen, [%flag];", "st.release.gpu.global.u32 [%next], 1;"),
                                               ("ld.volatile.global.u32 %seen, [%flag];", "st.release.sys.global.u32 [%next], 1;"),
                                               ("atom.global.release.gpu.add.u32 %seen, [%flag], 0;", "st.release.gpu.global.u32 [%next], 1;"))],
