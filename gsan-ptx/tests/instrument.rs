@@ -40,7 +40,10 @@ fn weak_accesses_have_one_hook_before() {
             "add.s64 %gsan_a, %rd1, -8; call.uni __gsan_access, (%gsan_s, %gsan_a, {load}, 0); ld.global.u32 %r1, [%rd1+-8]; // why"
         )
     );
-    let store = op(Access::Store, 16, Order::Weak, Scope::None) | OpWord::GENERIC;
+    let store = OpWord::new(Access::Store, 16, Order::Weak, Scope::None)
+        .elements(2)
+        .with(OpWord::GENERIC, true)
+        .0;
     assert_eq!(
         body("st.v2.u64 [sym+16], {%rd1, %rd2};"),
         format!(
