@@ -3,6 +3,7 @@
 use crate::clock::{Lookup, State};
 use crate::layout::{Access, Epoch, Op, Order, RaceClass, RaceKind, Scope};
 use crate::machine::Machine;
+use crate::mutants::{Edge, without};
 
 /// A word's cell. Each method is one step of an access; the conflict that it returns is to be reported.
 pub trait Cell: Copy {
@@ -97,7 +98,7 @@ pub struct Release {
 pub fn covers<M: Machine>(me: State<M>, scope: Scope, thread: u32) -> bool {
     match scope {
         Scope::None => false,
-        Scope::Cta => thread == me.thread_id(),
+        Scope::Cta => thread == me.thread_id() || without(Edge::NarrowScope),
         Scope::Cluster | Scope::Gpu => me.device_of(thread) == me.device_of(me.thread_id()),
         Scope::Sys => true,
     }
@@ -107,7 +108,10 @@ pub fn covers<M: Machine>(me: State<M>, scope: Scope, thread: u32) -> bool {
 /// `None`: two strong accesses whose scopes reach each other don't race, whatever their order.
 #[inline]
 pub fn class_of<M: Machine>(me: State<M>, prior: Prior, scope: Scope) -> Option<RaceClass> {
-    if covers(me, prior.op.scope(), prior.thread) && covers(me, scope, prior.thread) {
+    if covers(me, prior.op.scope(), prior.thread)
+        && covers(me, scope, prior.thread)
+        && !without(Edge::StrongPair)
+    {
         return None;
     }
     if prior.op.scope() != Scope::None && scope != Scope::None {

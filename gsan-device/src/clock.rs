@@ -9,6 +9,7 @@ use crate::layout::{
     Counters, Epoch, GlobalState, RaceClass, ScalarClock, Scope, Snapshot, ThreadState,
 };
 use crate::machine::{Machine, field};
+use crate::mutants::{Edge, without};
 
 /// A logical thread's state in memory.
 #[derive(Clone, Copy)]
@@ -181,6 +182,9 @@ impl<M: Machine> State<M> {
     /// Closes the current epoch and returns it.
     #[inline]
     pub fn close_epoch(self) -> Epoch {
+        if without(Edge::EpochClose) {
+            return self.epoch();
+        }
         self.m.add32(field!(self.addr, ThreadState, epoch), 1)
     }
 
@@ -218,13 +222,21 @@ impl<M: Machine> State<M> {
     /// The last epoch of `thread` that is known here. For the own slot: of earlier tenants.
     #[inline]
     pub fn known(self, thread: u32) -> Epoch {
+        if without(Edge::BaseRow) && self.row() != self.own_clock() {
+            return 0;
+        }
         self.m.load32(entry_addr(self.row(), thread))
     }
 
     /// Whether an access of `thread` at `epoch` happens before whatever this thread does now.
     #[inline]
     pub fn happened_before(self, thread: u32, epoch: Epoch) -> bool {
-        if thread == self.thread_id() && epoch >= self.start_epoch() {
+        let start = if without(Edge::StartEpoch) {
+            0
+        } else {
+            self.start_epoch()
+        };
+        if thread == self.thread_id() && epoch >= start {
             return true;
         }
         self.known(thread) >= epoch
@@ -352,25 +364,15 @@ impl<M: Machine> State<M> {
         token
     }
 
-    /// What a release knew of `thread`; for an overwritten one, at least that.
+    /// What a release knew of `thread`; for an overwritten one, at least that (class `ring-wrap`).
     #[inline(never)]
     fn entry_of(self, from: Lookup<M>, thread: u32) -> Epoch {
         match from {
             Lookup::Found(p) => p.entry(thread),
-            Lookup::Overwritten {
-                thread: writer,
-                token,
-            } => {
-                let writer = self.of(writer);
-                let first = self.m.load32(field!(writer.addr, ThreadState, first_token));
-                if thread != writer.thread_id() && token.wrapping_sub(first) as i32 > 0 {
-                    // Still the tenant that released: its clock now includes its clock then.
-                    writer.known(thread)
-                } else {
-                    // The tenant is gone, and its clock with it: everything up to now is the only safe answer.
-                    self.of(thread).epoch()
-                }
-            }
+            // The snapshot may have held releases that its writer joined and never acquired, or its writer is gone:
+            // everything up to now is the only safe answer.
+            Lookup::Overwritten { .. } if without(Edge::RingWrap) => 0,
+            Lookup::Overwritten { .. } => self.of(thread).epoch(),
         }
     }
 
@@ -389,6 +391,9 @@ impl<M: Machine> State<M> {
     /// Imports a published clock: everything it knows happens before what this thread does from now on.
     #[inline(never)]
     pub fn acquire(self, from: Lookup<M>) {
+        if without(Edge::AcquireMerge) {
+            return;
+        }
         let key = Self::key(from);
         if self
             .m
@@ -479,6 +484,9 @@ impl<M: Machine> State<M> {
     /// Imports a clock row: what a launch inherits, for a block that joins a slot in use.
     #[inline(never)]
     pub fn import_row(self, row: u64) {
+        if without(Edge::SharedSlotRow) {
+            return;
+        }
         self.own();
         let mut i = 0;
         while i < self.num_threads {
@@ -491,6 +499,9 @@ impl<M: Machine> State<M> {
     /// Raises `out` to everything this thread knows and did.
     #[inline(never)]
     pub fn publish_row(self, out: u64) {
+        if without(Edge::ExitPublish) {
+            return;
+        }
         let m = self.m;
         if m.load32_acquire(field!(self.addr, ThreadState, clock_mode)) == VALID {
             let mut i = 0;
@@ -517,7 +528,11 @@ impl<M: Machine> State<M> {
             let base = m.load64(field!(self.addr, ThreadState, base_row));
             let mut i = 0;
             while i < self.num_threads {
-                let epoch = m.load32(entry_addr(base, i));
+                let epoch = if without(Edge::OwnCopy) {
+                    0
+                } else {
+                    m.load32(entry_addr(base, i))
+                };
                 m.store32(entry_addr(self.own_clock(), i), epoch);
                 i += 1;
             }

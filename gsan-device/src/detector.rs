@@ -16,6 +16,7 @@ use crate::cell::{Cell, Current, Release};
 use crate::clock::State;
 use crate::layout::{Access, Counters, GlobalState, Op, Range, Scope, ThreadState, WORD};
 use crate::machine::{Machine, field};
+use crate::mutants::{Edge, without};
 use crate::report;
 use core::marker::PhantomData;
 use core::mem::{offset_of, size_of};
@@ -185,6 +186,7 @@ pub fn strong_after<C: Cell, M: Machine>(
     }
     let take = |cell: C| match cell.acquirable(me, op.scope()) {
         Some(found) if acquires => me.acquire(found),
+        Some(found) if without(Edge::PendingOnly) => me.acquire(found),
         Some(found) => me.pend(found),
         None if acquires => {
             if let Some((thread, epoch)) = cell.unreleased(me, op.scope()) {
@@ -212,10 +214,10 @@ pub fn fence<M: Machine>(me: State<M>, op: Op) {
     if op.scope() <= Scope::Cta {
         return;
     }
-    if op.order().acquires() {
+    if op.order().acquires() && !without(Edge::FenceAcquire) {
         me.acquire_pending();
     }
-    if op.order().releases() {
+    if op.order().releases() && !without(Edge::FenceRelease) {
         let epoch = me.close_epoch();
         // The block's threads fence concurrently: the later epoch wins, whoever stores last.
         me.m.max32(field!(me.addr, ThreadState, fence_gpu), epoch);
@@ -231,7 +233,7 @@ fn release_of<M: Machine>(me: State<M>, op: Op) -> Option<Release> {
         // Nobody else can acquire it: the block's threads share the clock.
         return None;
     }
-    if op.order().releases() {
+    if op.order().releases() && !without(Edge::ReleasePublish) {
         return Some(Release {
             epoch: me.close_epoch(),
             token: 0,

@@ -16,10 +16,8 @@ pub enum Edge {
     FenceAcquire,
     /// A release joins earlier releases of its location.
     JoinedRelease,
-    /// A relaxed read-modify-write continues the release sequence.
+    /// A relaxed write over a release carries that on.
     RelaxedRmwRepublish,
-    /// An unordered store keeps the release that it overwrites.
-    KeptRelease,
     /// A compare-and-swap offers its release before it is known to succeed.
     CasOffer,
     /// A launch's blocks inherit the base row.
@@ -48,12 +46,6 @@ pub enum Edge {
     CheckReads,
     /// Every access is checked against the last write.
     CheckWrite,
-    /// A weak load is recorded.
-    RecordRead,
-    /// A compare-and-swap that wrote is recorded.
-    CasCommit,
-    /// A store that happens after a release ends its sequence.
-    OrderedStoreEnds,
     /// Narrow scopes don't reach other blocks.
     NarrowScope,
     /// A relaxed read's clock waits for a fence.
@@ -62,14 +54,13 @@ pub enum Edge {
 
 impl Edge {
     /// All of them.
-    pub const ALL: [Edge; 26] = [
+    pub const ALL: [Edge; 22] = [
         Edge::AcquireMerge,
         Edge::ReleasePublish,
         Edge::FenceRelease,
         Edge::FenceAcquire,
         Edge::JoinedRelease,
         Edge::RelaxedRmwRepublish,
-        Edge::KeptRelease,
         Edge::CasOffer,
         Edge::BaseRow,
         Edge::OwnCopy,
@@ -84,9 +75,6 @@ impl Edge {
         Edge::StartEpoch,
         Edge::CheckReads,
         Edge::CheckWrite,
-        Edge::RecordRead,
-        Edge::CasCommit,
-        Edge::OrderedStoreEnds,
         Edge::NarrowScope,
         Edge::PendingOnly,
     ];

@@ -18,6 +18,7 @@ use crate::layout::{
     ThreadState,
 };
 use crate::machine::{Machine, field};
+use crate::mutants::{Edge, without};
 use crate::sampling;
 use core::mem::{offset_of, size_of};
 
@@ -79,10 +80,12 @@ impl Cell for ReferenceCell {
                 }
                 // A store ends others' release sequences, but a reader may have found the value before, and look for its
                 // token only now.
-                let new = next_write(me, old, old.is_release(), epoch, scope, release);
+                let keep =
+                    old.is_release() && (release.is_some() || !without(Edge::RelaxedRmwRepublish));
+                let new = next_write(me, old, keep, epoch, scope, release);
                 self.record_write(me, new, reads);
             }
-            Access::Cas if release.is_some() => {
+            Access::Cas if release.is_some() && !without(Edge::CasOffer) => {
                 let deferred = self.check_reads(me, scope);
                 let attempt = offer(me, old, scope, release);
                 m.store32_release(self.write_addr(), attempt.0);
@@ -172,7 +175,7 @@ impl Cell for ReferenceCell {
 
     #[inline(never)]
     fn sync_before<M: Machine>(self, me: State<M>, scope: Scope, release: &mut Option<Release>) {
-        if release.is_none() {
+        if release.is_none() || without(Edge::SyncCells) {
             return;
         }
         let m = me.m;
@@ -267,7 +270,7 @@ impl ReferenceCell {
         let mut slot = 0;
         while slot < ShadowCell::READS as u32 {
             let read = ScalarClock(m.load32(self.read_addr(slot)));
-            let own = read.thread() == id && read.epoch() >= me.start_epoch();
+            let own = read.thread() == id && is_of_tenancy(me, read.epoch());
             let new = if read.is_empty() {
                 0
             } else if own && reads {
@@ -288,7 +291,7 @@ impl ReferenceCell {
         let mut slot = 0;
         while slot < ShadowCell::READS as u32 {
             let read = ScalarClock(me.m.load32(self.read_addr(slot)));
-            if read.0 & bit != 0 && me.happened_before(read.thread(), read.epoch()) {
+            if read.0 & bit != 0 && ordered_epoch(me, read.thread(), read.epoch()) {
                 return true;
             }
             slot += 1;
@@ -314,6 +317,7 @@ impl ReferenceCell {
         while slot < ShadowCell::READS as u32 {
             let read = ScalarClock(me.m.load32(self.read_addr(slot)));
             if !read.is_empty()
+                && !without(Edge::CheckReads)
                 && !ordered_epoch(me, read.thread(), read.epoch())
                 && let Some(conflict) = conflict(
                     me,
@@ -341,7 +345,7 @@ impl ReferenceCell {
         scope: Scope,
         kind: RaceKind,
     ) -> Option<Conflict> {
-        if write.is_empty() {
+        if write.is_empty() || without(Edge::CheckWrite) {
             return None;
         }
         let found = if write.is_release() {
@@ -364,7 +368,9 @@ impl ReferenceCell {
         } else {
             ScalarClock::OBSERVED
         };
-        covers(me, prior.op.scope(), prior.thread) && self.has_observed(me, bit)
+        !without(Edge::Observed)
+            && covers(me, prior.op.scope(), prior.thread)
+            && self.has_observed(me, bit)
     }
 
     /// Records a read: in the slot of the same thread or an empty one, else in one that the sampling picks.
@@ -379,7 +385,7 @@ impl ReferenceCell {
         while slot < ShadowCell::READS as u32 {
             let read = ScalarClock(m.load32(self.read_addr(slot)));
             if read.is_empty() || read.thread() == clock.thread() {
-                let own = !read.is_empty() && read.epoch() >= me.start_epoch();
+                let own = !read.is_empty() && is_of_tenancy(me, read.epoch());
                 let observed = if own {
                     read.0 & (ScalarClock::OBSERVED | ScalarClock::HAS_OBSERVED)
                 } else {
@@ -401,7 +407,7 @@ impl ReferenceCell {
 
 #[inline]
 fn ordered_epoch<M: Machine>(me: State<M>, thread: u32, epoch: Epoch) -> bool {
-    if epoch >= ScalarClock::SATURATED {
+    if epoch >= ScalarClock::SATURATED && !without(Edge::Saturated) {
         me.tally(offset_of!(Counters, saturated));
         return true;
     }
@@ -442,6 +448,12 @@ fn check_release<M: Machine>(
     conflict(me, event, epoch, Access::Store, scope, kind)
 }
 
+/// Whether an epoch of the own slot is this tenant's, as far as the format can tell.
+#[inline]
+fn is_of_tenancy<M: Machine>(me: State<M>, epoch: Epoch) -> bool {
+    epoch >= me.start_epoch() || epoch >= ScalarClock::SATURATED
+}
+
 /// Whether a recorded write is this tenant's.
 #[inline]
 fn is_own<M: Machine>(me: State<M>, write: ScalarClock) -> bool {
@@ -449,7 +461,7 @@ fn is_own<M: Machine>(me: State<M>, write: ScalarClock) -> bool {
         return false;
     }
     if !write.is_release() {
-        return write.epoch() >= me.start_epoch();
+        return is_of_tenancy(me, write.epoch());
     }
     let first = me.m.load32(field!(me.addr, ThreadState, first_token));
     match me.find(write) {
@@ -540,7 +552,7 @@ fn next_write<M: Machine>(
     let mut join = None;
     let repeated =
         release.is_some_and(|r| r.token != 0 && old == ScalarClock::release(r.token, id, scope));
-    if keep && !repeated {
+    if keep && !repeated && (release.is_none() || !without(Edge::JoinedRelease)) {
         let found = me.find(old);
         // The wider scope, so that neither release loses a reader.
         published_scope = old.scope().max(scope);

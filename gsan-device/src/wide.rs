@@ -12,10 +12,11 @@
 use crate::cell::{Cell, Conflict, Current, Prior, Release, class_of, covers, kind_of};
 use crate::clock::{Lookup, Publication, State};
 use crate::layout::{
-    Access, Epoch, GlobalState, Op, RaceClass, ScalarClock, Scope, SyncClock, ThreadState,
+    Access, Epoch, GlobalState, Op, Order, RaceClass, ScalarClock, Scope, SyncClock, ThreadState,
     WideCell, WideRecord,
 };
 use crate::machine::{Machine, field};
+use crate::mutants::{Edge, without};
 use crate::sampling;
 use core::mem::size_of;
 
@@ -64,7 +65,7 @@ impl Cell for Wide {
                 let read = record(me, read_part(access), epoch);
                 conflict = self.check(me, read_part(access), read);
                 state = self.insert(me, read, state);
-                if release.is_some() {
+                if release.is_some() && !without(Edge::CasOffer) {
                     let writes = record(me, access, epoch);
                     context = self
                         .check(me, access, writes)
@@ -119,20 +120,24 @@ impl Cell for Wide {
     }
 
     fn observe<M: Machine>(self, me: State<M>) {
-        let m = me.m;
-        let mut slot = 0;
-        while slot < RECORDS {
-            let record = self.load(m, slot);
-            if self.is_mine(me, record) && record.op().scope() != Scope::None {
-                if !record.is_observed() {
-                    let addr = self.word(slot, 2);
-                    // A record that has just been replaced stays as it is.
-                    m.cas32_acquire(addr, record.0[2], record.0[2] | WideRecord::OBSERVED);
-                }
-                return;
-            }
-            slot += 1;
+        if self.mark_observed(me) {
+            return;
         }
+        // Somebody's write has taken the place of this thread's record since the hook before the instruction: a record of no
+        // bytes, which conflicts with nobody, remembers who has observed.
+        let op = Op::new(Access::Load, 4, Order::Relaxed, Scope::Sys);
+        let nothing = WideRecord::new(
+            me.epoch(),
+            me.thread_id(),
+            me.m.linear_thread(),
+            0,
+            op,
+            u32::MAX,
+        );
+        let state = self.lock(me.m);
+        let state = self.insert(me, nothing, state);
+        self.unlock(me.m, state);
+        self.mark_observed(me);
     }
 
     #[inline]
@@ -167,7 +172,7 @@ impl Cell for Wide {
 
     #[inline(never)]
     fn sync_before<M: Machine>(self, me: State<M>, scope: Scope, release: &mut Option<Release>) {
-        if release.is_none() {
+        if release.is_none() || without(Edge::SyncCells) {
             return;
         }
         let state = self.lock(me.m);
@@ -272,6 +277,11 @@ impl Wide {
             let old = self.load(me.m, slot);
             if old.mask() & new.mask() != 0
                 && !old.is_empty()
+                && !without(if old.writes() {
+                    Edge::CheckWrite
+                } else {
+                    Edge::CheckReads
+                })
                 && (old.writes() || new.writes())
                 && let Some(conflict) = self.conflict(me, old, access, new)
             {
@@ -313,7 +323,7 @@ impl Wide {
     /// Whether the strong access that another one conflicts with has been observed by this thread, or by one whose read
     /// happens before what it does now. Where records were dropped, nobody can tell any more.
     fn forgives<M: Machine>(self, me: State<M>, old: WideRecord) -> bool {
-        if !covers(me, old.op().scope(), old.thread()) {
+        if without(Edge::Observed) || !covers(me, old.op().scope(), old.thread()) {
             return false;
         }
         let m = me.m;
@@ -329,6 +339,25 @@ impl Wide {
                 && (record.thread() != old.thread() || self.is_mine(me, record))
                 && me.happened_before(record.thread(), record.epoch())
             {
+                return true;
+            }
+            slot += 1;
+        }
+        false
+    }
+
+    /// Marks this thread's record as having observed the last write, if there is one.
+    fn mark_observed<M: Machine>(self, me: State<M>) -> bool {
+        let m = me.m;
+        let mut slot = 0;
+        while slot < RECORDS {
+            let record = self.load(m, slot);
+            if self.is_mine(me, record) && record.op().scope() != Scope::None {
+                if !record.is_observed() {
+                    let addr = self.word(slot, 2);
+                    // A record that has just been replaced stays as it is.
+                    m.cas32_acquire(addr, record.0[2], record.0[2] | WideRecord::OBSERVED);
+                }
                 return true;
             }
             slot += 1;
@@ -357,9 +386,10 @@ impl Wide {
                     place = slot;
                 }
             } else if implies(new, old)
+                && (new.writes() || new.op().scope() != Scope::None || old.observation() == 0)
                 && (self.is_mine(me, old)
                     || me.happened_before(old.thread(), old.epoch())
-                    || self.forgives(me, old))
+                    || (old.writes() && new.op().scope() == Scope::None && self.forgives(me, old)))
             {
                 if self.is_mine(me, old) {
                     observed |= old.observation();
@@ -460,11 +490,14 @@ impl Wide {
         // A store ends others' release sequences, but a reader may have found the value before, and look for its token only
         // now: what a strong write overwrites goes on, whether it reads or not.
         let Some(r) = *release else {
+            if without(Edge::RelaxedRmwRepublish) {
+                m.store64_release(addr, 0);
+            }
             return;
         };
         let mut join = None;
         let mut published_scope = scope;
-        if !old.is_empty() {
+        if !old.is_empty() && !without(Edge::JoinedRelease) {
             let found = me.lookup(old.thread(), old.token());
             // The wider scope, so that neither release loses a reader.
             published_scope = old.scope().max(scope);
@@ -543,7 +576,7 @@ impl Wide {
         } else {
             Access::Load
         };
-        let op = Op::new(did, 0, crate::layout::Order::Weak, Scope::None);
+        let op = Op::new(did, 0, Order::Weak, Scope::None);
         Some(Conflict {
             kind: kind_of(op, access.op),
             class,

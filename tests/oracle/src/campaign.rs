@@ -58,8 +58,10 @@ pub enum DeviceKind {
     Reused,
     /// Fewer slots than blocks.
     Crowded,
-    /// Epochs at the format's end.
+    /// Epochs at the reference format's end.
     Aged,
+    /// Epochs beyond it.
+    Old,
 }
 
 impl Kind {
@@ -71,7 +73,8 @@ impl Kind {
             9..=11 => DeviceKind::SmallRing,
             12..=15 => DeviceKind::Reused,
             16..=18 => DeviceKind::Crowded,
-            _ => DeviceKind::Aged,
+            _ if random.chance(70) => DeviceKind::Aged,
+            _ => DeviceKind::Old,
         };
         let widths = if random.chance(70) {
             Width::Words
@@ -84,7 +87,7 @@ impl Kind {
 
 /// The devices of one thread, laid out once.
 pub struct Bench {
-    setups: [Setup; 5],
+    setups: [Setup; 6],
     reference: Reference,
 }
 
@@ -98,6 +101,7 @@ impl Bench {
                 Setup::reused(format),
                 Setup::crowded(format),
                 Setup::aged(format),
+                Setup::old(format),
             ],
             reference: Reference::new(format),
         }

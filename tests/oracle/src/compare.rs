@@ -125,8 +125,11 @@ impl Reference {
     }
 }
 
+/// Weakens one rule.
+type Weaken = fn(&mut Model);
+
 /// The weakened rules, in the order in which they are tried; each adds to those before.
-const STEPS: [(Class, fn(&mut Model)); 9] = [
+const STEPS: [(Class, Weaken); 9] = [
     (Class::ClusterScope, |m| m.cluster_is_device = true),
     (Class::BlockIdentity, |m| m.blocks = true),
     (Class::MixedWidth, |m| m.any_width = true),
@@ -255,10 +258,10 @@ fn judge(run: &Run, ptx: &Oracle, no_sc: &Oracle, record: &RaceRecord, current: 
         let (x, y) = (prior.min(current), prior.max(current));
         let verdict = if ptx.races(x, y) {
             Verdict::Race
-        } else if ptx.conflict(x, y) && prior < current && !ptx.ordered_before_acquiring(x, y) {
+        } else if ptx.conflict(x, y) && !ptx.ordered_before_acquiring(x, y) {
             Verdict::AtTheHook
         } else if no_sc.conflict(x, y)
-            && (!no_sc.ordered(x, y) || prior < current && !no_sc.ordered_before_acquiring(x, y))
+            && (!no_sc.ordered(x, y) || !no_sc.ordered_before_acquiring(x, y))
         {
             Verdict::ScFences
         } else if sub_word(ptx, x, y) {

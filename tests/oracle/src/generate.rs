@@ -190,7 +190,7 @@ impl Generator {
         }
         let slot = self.flags % 8;
         let size = match self.random.below(30) {
-            0 if slot % 2 == 0 => 8,
+            0 if slot.is_multiple_of(2) => 8,
             1 if self.widths == Widths::Any => 2,
             _ => 4,
         };
@@ -643,7 +643,7 @@ impl Generator {
         };
         // Atomics have 2 bytes at least, 4 where they add.
         let size = if kind.is_rmw() {
-            place.size.max(4).min(8)
+            place.size.clamp(4, 8)
         } else {
             place.size.min(8)
         };

@@ -90,7 +90,18 @@ impl Setup {
         Setup::with(format, 2, 1, 4, 0)
     }
 
-    /// Epochs at the format's end.
+    /// Epochs beyond the reference format's end.
+    pub fn old(format: Format) -> Setup {
+        Setup::with(
+            format,
+            MAX_BLOCKS as u32,
+            1,
+            64,
+            layout::ScalarClock::SATURATED + 1000,
+        )
+    }
+
+    /// Epochs at the reference format's end.
     pub fn aged(format: Format) -> Setup {
         Setup::with(
             format,

@@ -533,10 +533,12 @@ impl Oracle {
             if self.model.kept_release && self.model.weak_keeps {
                 let clock = &self.agents[event.agent].clock;
                 for write in sources.iter().map(|&s| &self.events[s]) {
-                    if write.agent != event.agent && clock[write.agent] < write.known_as {
-                        event.patterns.extend(write.patterns.iter().cloned());
-                        event.reach = event.reach.max(write.reach);
-                    }
+                    let unordered = write.patterns.iter().filter(|p| {
+                        let agent = self.agents_of[p.thread];
+                        clock[agent] < p.clock[agent]
+                    });
+                    event.patterns.extend(unordered.cloned());
+                    event.reach = event.reach.max(write.reach);
                 }
             }
             return;

@@ -1,0 +1,78 @@
+//! The fixed set: the same programs on every run.
+
+use gsan_oracle::campaign::{Campaign, Summary, minimise};
+use gsan_oracle::compare::Class;
+use gsan_oracle::interpreter::Format;
+
+fn run(format: Format, seed: u64, programs: u64) -> Summary {
+    Campaign {
+        seed,
+        programs,
+        jobs: 1,
+        without: None,
+        max_failures: 3,
+        format,
+        only: None,
+    }
+    .run(&|_| {})
+}
+
+/// Fails with the first failing program, made small.
+#[track_caller]
+fn assert_clean(summary: &Summary, format: Format) {
+    if let Some(case) = summary.cases.first() {
+        let (program, schedule, failures) = minimise(case, format, None);
+        panic!(
+            "seed {}, schedule {schedule}:\n{program}{failures:#?}",
+            case.seed
+        );
+    }
+}
+
+#[test]
+fn the_reference_cell_agrees_with_the_oracle() {
+    let summary = run(Format::Reference, 1_000_000, 5_000);
+    assert_clean(&summary, Format::Reference);
+    assert_eq!(summary.programs, 5_000);
+}
+
+#[test]
+fn the_wide_cell_agrees_with_the_oracle() {
+    let summary = run(Format::Wide, 1_000_000, 5_000);
+    assert_clean(&summary, Format::Wide);
+    assert_eq!(summary.programs, 5_000);
+}
+
+#[test]
+fn racy_and_race_free_programs_are_both_frequent_and_most_racy_ones_are_found() {
+    let summary = run(Format::Wide, 2_000_000, 2_000);
+    let racy = summary.racy as f64 / summary.programs as f64;
+    assert!((0.3..0.8).contains(&racy), "{racy} of the programs race");
+    assert!(summary.racy_found as f64 > 0.75 * summary.racy as f64);
+}
+
+#[test]
+fn the_classes_of_misses_occur() {
+    let summary = run(Format::Reference, 3_000_000, 4_000);
+    for class in [
+        Class::ClusterScope,
+        Class::SameBlock,
+        Class::BlockIdentity,
+        Class::MixedWidth,
+        Class::ScopeChain,
+        Class::KeptRelease,
+        Class::FenceEpoch,
+        Class::Observed,
+        Class::NoShadow,
+        Class::LastWrite,
+        Class::LastRead,
+        Class::Window,
+        Class::Slot,
+        Class::Saturated,
+    ] {
+        assert!(
+            summary.races.contains_key(&class),
+            "{class:?} did not occur:\n{summary}"
+        );
+    }
+}
