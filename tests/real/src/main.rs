@@ -198,3 +198,28 @@ fn session(kernel: &Kernel, shape: &Shape, simulated: bool, instrument: bool) ->
         report: session.finish()?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The whole list, as far as the simulator has the instructions.
+    #[test]
+    fn every_kernel_gives_the_same_bytes_on_the_simulator() {
+        cuda_lazy::select(cuda_lazy::Choice::Sim).expect("the simulator is always there");
+        let kernels = list::read(Path::new(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/kernels.toml"
+        )));
+        let mut ran = 0;
+        for kernel in kernels.expect("the list is well-formed") {
+            let Some(shape) = kernel.shape(true) else {
+                continue;
+            };
+            let row = compare(&kernel, &shape, true).expect("it runs");
+            assert!(row.good, "{}", row.text);
+            ran += 1;
+        }
+        assert!(ran >= 14, "{ran}");
+    }
+}
