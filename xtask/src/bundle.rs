@@ -58,7 +58,10 @@ pub fn make() -> Result {
 /// Scenarios, PTX, and the sources that reports show, all at their places below the root.
 fn inputs() -> Vec<PathBuf> {
     let tests = root().join("tests");
-    let mut inputs = files_in(&tests.join("scenarios"), "toml");
+    let mut inputs = vec![tests.join("litmus.sh")];
+    for folder in ["scenarios", "scenarios/litmus", "scenarios/parity"] {
+        inputs.extend(files_in(&tests.join(folder), "toml"));
+    }
     for folder in ["kernels/rust/ptx", "kernels/cuda/ptx", "kernels/ptx"] {
         inputs.extend(files_in(&tests.join(folder), "ptx"));
     }

@@ -4,6 +4,9 @@
 #
 #   ./run.sh [--gpu-only | --sim-only] [--no-bench] [NAME…]      NAME: a part of the scenarios' names
 #
+# RUNS=N: so many repetitions (schedules) of each instead of what its file says. TIME_LIMIT=S: give up after S seconds.
+# The litmus and parity scenarios have a script of their own: tests/litmus.sh --gsan ./gsan
+#
 # Reports (JSON) and messages of each run are left in results/.
 set -uo pipefail
 cd "$(dirname "$0")"
@@ -18,8 +21,7 @@ for word in "$@"; do
 done
 mkdir -p results
 
-# A kernel that hangs is given up after TIME_LIMIT seconds by gsan itself; KILL is for the case that it does not.
-TIME_LIMIT=${TIME_LIMIT:-20}
+# A kernel that hangs is given up by gsan itself, after what its file says or TIME_LIMIT; KILL is for the case that it does not.
 KILL=${KILL:-120}
 
 chosen() {
@@ -53,7 +55,7 @@ run() {
     name=results/$(basename "$1" .toml).$2
     rm -f "$name.json"
     start=$EPOCHREALTIME
-    timeout -k 5 "$KILL" ./gsan run "$1" --device "$2" --time-limit "$TIME_LIMIT" --format json --out "$name.json" \
+    timeout -k 5 "$KILL" ./gsan run "$1" --device "$2" ${TIME_LIMIT:+--timeout "$TIME_LIMIT"} ${RUNS:+--schedules "$RUNS"} --format json --out "$name.json" \
         > "$name.out" 2> "$name.err"
     code=$?
     seconds=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
