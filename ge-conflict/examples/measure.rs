@@ -26,6 +26,9 @@ fn peak() -> String {
 }
 
 fn main() {
+    // With a number: only reads, that many times more, and prints the best.
+    let repeats = std::env::args().nth(1).and_then(|n| n.parse().ok());
+    let repeats: usize = repeats.unwrap_or(0);
     println!("| operators | load | rw | layout | lint | rw + layout + lint | all | peak memory |");
     println!("|---|---|---|---|---|---|---|---|");
     for operators in [1_000, 10_000, 30_000, 100_000] {
@@ -35,7 +38,18 @@ fn main() {
         let Ok(loaded) = io::json::read("graph.json", text.as_bytes()) else {
             return;
         };
-        row.push(cpu() - start);
+        let mut best = cpu() - start;
+        for _ in 0..repeats {
+            let start = cpu();
+            let again = io::json::read("graph.json", text.as_bytes());
+            best = best.min(cpu() - start);
+            drop(again);
+        }
+        row.push(best);
+        if repeats > 0 {
+            println!("| {operators} | {best:.3} s (best of {}) |", repeats + 1);
+            continue;
+        }
         let lists: [&[Stage]; 5] = [
             &[Stage::Rw],
             &[Stage::Layout],

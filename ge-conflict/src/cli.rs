@@ -68,15 +68,16 @@ pub fn check(o: &CheckOptions) -> Outcome {
         Some(Ok(s)) => s,
         Some(Err(s)) => {
             let names: Vec<&str> = Stage::ALL.iter().map(|s| s.name()).collect();
-            return bad(format!(
+            let why = format!(
                 "there is no stage {s:?}; the stages are {}",
                 names.join(", ")
-            ));
+            );
+            return bad(why, o.format);
         }
     };
     let loaded = match load(&o.file, o.attrs.as_deref()) {
         Ok(l) => l,
-        Err(e) => return bad(e),
+        Err(e) => return bad(e, o.format),
     };
     let mut out = Outcome {
         stderr: notes(&loaded),
@@ -90,8 +91,8 @@ pub fn check(o: &CheckOptions) -> Outcome {
         None => None,
         Some(Ok(g)) => Some(g),
         Some(Err(name)) => {
-            out.stderr += &format!("error: {} has no graph {name:?}\n", o.file.display());
-            out.exit = 2;
+            let why = format!("{} has no graph {name:?}", o.file.display());
+            refuse(&mut out, why, o.format);
             return out;
         }
     };
@@ -120,7 +121,7 @@ pub fn check(o: &CheckOptions) -> Outcome {
 pub fn lint(o: &LintOptions) -> Outcome {
     let loaded = match load(&o.file, o.attrs.as_deref()) {
         Ok(l) => l,
-        Err(e) => return bad(e),
+        Err(e) => return bad(e, o.format),
     };
     let mut out = Outcome {
         stderr: notes(&loaded),
@@ -204,11 +205,26 @@ fn notes(loaded: &Loaded) -> String {
     s
 }
 
-fn bad(why: String) -> Outcome {
-    Outcome {
-        stdout: String::new(),
-        stderr: format!("error: {why}\n"),
-        exit: 2,
+/// Input that can't be worked on; in the JSON form a result that says so stands on standard output as well.
+fn bad(why: String, format: OutputFormat) -> Outcome {
+    let mut out = Outcome::default();
+    refuse(&mut out, why, format);
+    out
+}
+
+fn refuse(out: &mut Outcome, why: String, format: OutputFormat) {
+    out.stderr += &format!("error: {why}\n");
+    out.exit = 2;
+    if format == OutputFormat::Json {
+        let mut report = Report::default();
+        report.errors.push(Failure {
+            code: "BAD_INPUT",
+            pass: None,
+            graph: None,
+            node: None,
+            why,
+        });
+        out.stdout += &to_json(&report);
     }
 }
 
@@ -246,8 +262,7 @@ fn explain_anchor(
             };
         }
         Err(why) => {
-            out.stderr += &format!("error: {why}\n");
-            out.exit = 2;
+            refuse(&mut out, why, format);
         }
     }
     out
@@ -269,11 +284,11 @@ pub fn run_time(o: &RunTimeOptions) -> Outcome {
     for file in &o.files {
         let text = match std::fs::read(file) {
             Ok(b) => String::from_utf8_lossy(&b).into_owned(),
-            Err(e) => return bad(format!("{}: can't be read: {e}", file.display())),
+            Err(e) => return bad(format!("{}: can't be read: {e}", file.display()), o.format),
         };
         match crate::runtime::script::run(&file.display().to_string(), &text) {
             Ok(steps) => all.extend(steps),
-            Err(e) => return bad(e.to_string()),
+            Err(e) => return bad(e.to_string(), o.format),
         }
     }
     out.exit = u8::from(all.iter().any(|s| s.refused));

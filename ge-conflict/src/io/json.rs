@@ -10,6 +10,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 
 /// Reads a key: one of these, or any other.
 struct Key(&'static [&'static str]);
@@ -44,17 +45,17 @@ impl Visitor<'_> for Key {
 macro_rules! lenient {
     ($name:ident, $what:literal { $($field:ident : $ty:ty),* $(,)? }) => {
         #[derive(Default)]
-        struct $name { $($field: Option<$ty>,)* extra: Extra }
+        struct $name<'de> { $($field: Option<$ty>,)* extra: Extra, text: PhantomData<&'de str> }
 
-        impl<'de> de::Deserialize<'de> for $name {
+        impl<'de> de::Deserialize<'de> for $name<'de> {
             fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
                 struct V;
                 impl<'de> Visitor<'de> for V {
-                    type Value = $name;
+                    type Value = $name<'de>;
                     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                         f.write_str(concat!("an object with ", $what))
                     }
-                    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
+                    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<$name<'de>, A::Error> {
                         let mut v = $name::default();
                         while let Some(key) = map.next_key_seed(Key(&[$(stringify!($field)),*]))? {
                             match key {
@@ -76,29 +77,148 @@ macro_rules! lenient {
     };
 }
 
-lenient!(JModule, "options and graphs" { options: JOptions, graphs: Vec<JGraph>, attrs: Attrs });
+lenient!(JModule, "options and graphs" { options: JOptions<'de>, graphs: Vec<JGraph<'de>>, attrs: Attrs });
 lenient!(JOptions, "options" {
     feature_base_refreshable: Flag, static_memory_policy: Number, single_op: Flag, offline: Flag, heterogeneous: Flag,
     host_exec: Flag, atomic_clean_policy: Number, output_reuse_pairs: Option<String>,
 });
 lenient!(JGraph, "a graph" {
-    name: String, parent: Option<JParent>, unknown_shape: bool, attrs: Attrs, nodes: Vec<JNode>,
+    name: String, parent: Option<JParent<'de>>, unknown_shape: bool, attrs: Attrs, nodes: Vec<JNode<'de>>,
 });
-lenient!(JSide, "options and nodes" { options: JOptions, nodes: BTreeMap<String, JNode> });
+lenient!(JSide, "options and nodes" { options: JOptions<'de>, nodes: BTreeMap<String, JSideNode<'de>> });
 lenient!(JParent, "graph, node and index" { graph: String, node: String, index: u32 });
 lenient!(JNode, "a node" {
     name: String, r#type: String, id: Option<i64>, stream: Option<i64>, attrs: Attrs, kernel_lib: Option<String>,
-    refreshable: Option<bool>, inputs: Vec<JInput>, outputs: Vec<JOutput>, control: Vec<String>,
+    refreshable: Option<bool>, inputs: Inputs<'de>, outputs: Outputs, control: Vec<Text<'de>>,
+    subgraphs: Vec<Option<String>>,
+});
+lenient!(JSideNode, "a node" {
+    name: String, r#type: String, id: Option<i64>, stream: Option<i64>, attrs: Attrs, kernel_lib: Option<String>,
+    refreshable: Option<bool>, inputs: Vec<JInput<'de>>, outputs: Vec<JOutput<'de>>, control: Vec<Text<'de>>,
     subgraphs: Vec<Option<String>>,
 });
 lenient!(JInput, "an input" {
-    from: Option<String>, name: String, dtype: Dtype, shape: Shape, mem_type: Mem, reuse_input: Option<u32>, size: Option<i64>,
+    from: Option<Text<'de>>, name: String, dtype: Dtype, shape: Shape, mem_type: Mem, reuse_input: Option<u32>, size: Option<i64>,
     offset: Option<i64>, attrs: Attrs,
 });
 lenient!(JOutput, "an output" {
     name: String, dtype: Dtype, shape: Shape, mem_type: Mem, reuse_input: Option<u32>, size: Option<i64>, offset: Option<i64>,
     attrs: Attrs,
 });
+
+/// Text that is only looked up: it stays in the file's content where it has no escapes.
+struct Text<'de>(Cow<'de, str>);
+
+impl AsRef<str> for Text<'_> {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> de::Deserialize<'de> for Text<'de> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = Text<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_borrowed_str<E>(self, v: &'de str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Borrowed(v)))
+            }
+            fn visit_str<E>(self, v: &str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Owned(v.to_owned())))
+            }
+        }
+        d.deserialize_str(V)
+    }
+}
+
+/// A node's inputs, each made at once: a second list of them, freed between two nodes, would cost as much as the reading.
+#[derive(Default)]
+struct Inputs<'de> {
+    list: Vec<Input>,
+    from: Vec<Option<Text<'de>>>,
+}
+
+/// A node's outputs, made at once.
+#[derive(Default)]
+struct Outputs(Vec<Output>);
+
+macro_rules! list {
+    ($ty:ty, $what:literal, $item:ty) => {
+        impl<'de> de::Deserialize<'de> for $ty {
+            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                struct V;
+                impl<'de> Visitor<'de> for V {
+                    type Value = $ty;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($what)
+                    }
+                    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<$ty, A::Error> {
+                        let mut all = <$ty>::default();
+                        while let Some(item) = seq.next_element::<$item>()? {
+                            all.push(item);
+                        }
+                        all.fit();
+                        Ok(all)
+                    }
+                }
+                d.deserialize_seq(V)
+            }
+        }
+    };
+}
+
+list!(Inputs<'de>, "a list of inputs", JInput<'de>);
+list!(Outputs, "a list of outputs", JOutput<'de>);
+
+impl<'de> Inputs<'de> {
+    fn push(&mut self, i: JInput<'de>) {
+        let desc = desc(
+            i.dtype,
+            i.shape,
+            i.mem_type,
+            i.reuse_input,
+            (i.size, i.offset),
+            i.attrs,
+        );
+        self.from.push(i.from.flatten());
+        self.list.push(Input {
+            name: i.name.unwrap_or_default(),
+            from: None,
+            desc,
+            extra: i.extra,
+        });
+    }
+
+    fn fit(&mut self) {
+        self.list.shrink_to_fit();
+    }
+}
+
+impl Outputs {
+    fn push(&mut self, o: JOutput<'_>) {
+        let desc = desc(
+            o.dtype,
+            o.shape,
+            o.mem_type,
+            o.reuse_input,
+            (o.size, o.offset),
+            o.attrs,
+        );
+        self.0.push(Output {
+            name: o.name.unwrap_or_default(),
+            to: Vec::new(),
+            desc,
+            extra: o.extra,
+        });
+    }
+
+    fn fit(&mut self) {
+        self.0.shrink_to_fit();
+    }
+}
 
 /// `true`, `1` or `"1"`.
 struct Flag(bool);
@@ -170,12 +290,36 @@ scalar!(Dtype, "an element type's name", |a| a
 
 impl<'de> de::Deserialize<'de> for Shape {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        // -2 is GE's mark for a rank that is not known.
-        Ok(Shape(
-            Option::<Vec<i64>>::deserialize(d)?
-                .unwrap_or_else(|| vec![-2])
-                .into(),
-        ))
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = Shape;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of dimensions, or null")
+            }
+            fn visit_unit<E>(self) -> Result<Shape, E> {
+                // GE's mark for a rank that is not known.
+                Ok(Shape([-2].into()))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Shape, A::Error> {
+                // Few shapes have more dimensions than fit here: one allocation of the right size.
+                let mut first = [0i64; 8];
+                let mut n = 0;
+                while let Some(d) = seq.next_element()? {
+                    if n == first.len() {
+                        let mut long = first.to_vec();
+                        long.push(d);
+                        while let Some(d) = seq.next_element()? {
+                            long.push(d);
+                        }
+                        return Ok(Shape(long.into()));
+                    }
+                    first[n] = d;
+                    n += 1;
+                }
+                Ok(Shape(first[..n].into()))
+            }
+        }
+        d.deserialize_any(V)
     }
 }
 
@@ -267,8 +411,9 @@ fn parse<'de, T: de::Deserialize<'de>>(file: &str, content: &'de [u8]) -> Result
             .to_owned();
         ReadError {
             file: file.to_owned(),
-            line: e.line(),
-            column: e.column(),
+            // At the very start serde_json says column 0.
+            line: e.line().max(1),
+            column: e.column().max(1),
             what,
         }
     })
@@ -276,7 +421,7 @@ fn parse<'de, T: de::Deserialize<'de>>(file: &str, content: &'de [u8]) -> Result
 
 /// Adds what a side file says of nodes that are there; names that are not there are reported.
 pub(super) fn apply_side(loaded: &mut Loaded, file: &str, content: &[u8]) -> Result<(), ReadError> {
-    let side: JSide = parse(file, content)?;
+    let side: JSide<'_> = parse(file, content)?;
     set_options(loaded, side.options.unwrap_or_default());
     note_extra(&mut loaded.notes, file, &side.extra);
     for (name, j) in side.nodes.unwrap_or_default() {
@@ -345,7 +490,7 @@ fn merge_desc(d: &mut Desc, (dtype, shape, mem, reuse, attrs): DescParts) {
     d.attrs.0.extend(attrs.unwrap_or_default().0);
 }
 
-fn build(file: &str, j: JModule) -> Result<Loaded, ReadError> {
+fn build(file: &str, j: JModule<'_>) -> Result<Loaded, ReadError> {
     let missing = |what: String| ReadError {
         file: file.to_owned(),
         line: 1,
@@ -386,7 +531,7 @@ fn build(file: &str, j: JModule) -> Result<Loaded, ReadError> {
     Ok(loaded)
 }
 
-fn set_options(loaded: &mut Loaded, o: JOptions) {
+fn set_options(loaded: &mut Loaded, o: JOptions<'_>) {
     let options = &mut loaded.module.options;
     options.feature_base_refreshable = o.feature_base_refreshable.is_some_and(|f| f.0);
     options.static_memory_policy = o.static_memory_policy.map_or(0, |n| n.0);
@@ -412,12 +557,12 @@ type SubgraphNames = Vec<(NodeId, Vec<Option<String>>)>;
 
 fn add_nodes(
     graph: &mut Graph,
-    nodes: Vec<JNode>,
+    nodes: Vec<JNode<'_>>,
     loaded: &mut Loaded,
     missing: &dyn Fn(String) -> ReadError,
 ) -> Result<SubgraphNames, ReadError> {
     let mut subgraphs = Vec::new();
-    let mut froms: Vec<Vec<Option<String>>> = Vec::with_capacity(nodes.len());
+    let mut froms: Vec<Vec<Option<Text<'_>>>> = Vec::with_capacity(nodes.len());
     graph.reserve(nodes.len());
     let mut controls = Vec::with_capacity(nodes.len());
     for (position, j) in nodes.into_iter().enumerate() {
@@ -444,53 +589,16 @@ fn add_nodes(
             );
         }
         n.extra = j.extra;
-        let mut from = Vec::new();
-        for (k, i) in j.inputs.unwrap_or_default().into_iter().enumerate() {
-            if !i.extra.is_empty() {
-                note_extra(
-                    &mut loaded.notes,
-                    &format!("graph {}, node {}, input {k}", graph.name, n.name),
-                    &i.extra,
-                );
-            }
-            from.push(i.from.flatten());
-            let desc = desc(
-                i.dtype,
-                i.shape,
-                i.mem_type,
-                i.reuse_input,
-                (i.size, i.offset),
-                i.attrs,
-            );
-            n.inputs.push(Input {
-                name: i.name.unwrap_or_default(),
-                from: None,
-                desc,
-                extra: i.extra,
-            });
-        }
-        for (k, o) in j.outputs.unwrap_or_default().into_iter().enumerate() {
-            if !o.extra.is_empty() {
-                note_extra(
-                    &mut loaded.notes,
-                    &format!("graph {}, node {}, output {k}", graph.name, n.name),
-                    &o.extra,
-                );
-            }
-            let desc = desc(
-                o.dtype,
-                o.shape,
-                o.mem_type,
-                o.reuse_input,
-                (o.size, o.offset),
-                o.attrs,
-            );
-            n.outputs.push(Output {
-                name: o.name.unwrap_or_default(),
-                to: Vec::new(),
-                desc,
-                extra: o.extra,
-            });
+        let Inputs { list, from } = j.inputs.unwrap_or_default();
+        n.inputs = list;
+        n.outputs = j.outputs.unwrap_or_default().0;
+        let inputs = n.inputs.iter().map(|i| &i.extra).enumerate();
+        let outputs = n.outputs.iter().map(|o| &o.extra).enumerate();
+        let inputs = inputs.map(|(k, extra)| ("input", k, extra));
+        let outputs = outputs.map(|(k, extra)| ("output", k, extra));
+        for (side, k, extra) in inputs.chain(outputs).filter(|(_, _, e)| !e.is_empty()) {
+            let whose = format!("graph {}, node {}, {side} {k}", graph.name, n.name);
+            note_extra(&mut loaded.notes, &whose, extra);
         }
         froms.push(from);
         controls.push(j.control.unwrap_or_default());
@@ -532,10 +640,10 @@ fn desc(
 }
 
 /// Draws the edges; an edge to nowhere is a defect.
-pub(super) fn connect(
+pub(super) fn connect<S: AsRef<str>>(
     graph: &mut Graph,
-    froms: Vec<Vec<Option<String>>>,
-    controls: Vec<Vec<String>>,
+    froms: Vec<Vec<Option<S>>>,
+    controls: Vec<Vec<S>>,
     defects: &mut Vec<Defect>,
 ) {
     let dangling = |graph: &Graph, node: NodeId, why: String| {
@@ -551,8 +659,10 @@ pub(super) fn connect(
     for (i, from) in froms.into_iter().enumerate() {
         let node = NodeId(i as u32);
         for (k, source) in from.into_iter().enumerate() {
-            let Some(source) = source else { continue };
-            match endpoint(graph, &source) {
+            let Some(source) = source.as_ref().map(AsRef::as_ref) else {
+                continue;
+            };
+            match endpoint(graph, source) {
                 Ok(out) => graph.connect(
                     out,
                     InRef {
@@ -570,8 +680,9 @@ pub(super) fn connect(
     }
     for (i, names) in controls.into_iter().enumerate() {
         let node = NodeId(i as u32);
-        for name in names {
-            match graph.find(&name) {
+        for name in &names {
+            let name = name.as_ref();
+            match graph.find(name) {
                 Some(from) if from == node => {
                     defects.push(dangling(graph, node, "it waits for itself".into()));
                 }
@@ -605,7 +716,7 @@ fn endpoint(graph: &Graph, text: &str) -> Result<OutRef, String> {
     Ok(OutRef { node, index })
 }
 
-fn link_graphs(loaded: &mut Loaded, links: Vec<(Option<JParent>, SubgraphNames)>) {
+fn link_graphs(loaded: &mut Loaded, links: Vec<(Option<JParent<'_>>, SubgraphNames)>) {
     let bad = |graph: &str, node: Option<&str>, why: String| Defect {
         code: DefectCode::BadParent,
         graph: graph.to_owned(),
