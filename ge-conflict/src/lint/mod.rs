@@ -2,7 +2,7 @@
 //!
 //! Needs no matrix of all pairs: the writers of an output must form a chain, so it is enough to compare each with the next,
 //! and each reader with the writers before and after it. What is left over after looking for direct edges is answered for
-//! 64 writers at a time by one sweep over the part of the order that lies between them ([`reach`]).
+//! 64 writers at a time by one sweep over the part of the order that lies between them (`reach`).
 
 mod reach;
 

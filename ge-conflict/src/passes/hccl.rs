@@ -5,7 +5,7 @@
 
 use crate::ctx::{Ctx, PassError};
 use crate::ir::{
-    Attr, Graph, GraphId, InRef, Input, Kind, Node, NodeId, OutRef, Output, Template, names,
+    Attr, Graph, GraphId, InRef, Input, Kind, Module, Node, NodeId, OutRef, Output, Template, names,
 };
 use crate::layout::symbols::alias_input;
 use crate::report::{ConflictKind, Reason};
@@ -73,7 +73,7 @@ fn collective(
                 origin.clone(),
                 why,
             )
-        } else if let Some(late) = late_reader(graph, from, at, fresh) {
+        } else if let Some(late) = late_reader(ctx.module, g, from, at, fresh) {
             let reader = graph.node(late.node).name.clone();
             let why = format!(
                 "{name} writes its input {index} ({origin}) for its own use, and {reader} reads the same memory but runs later \
@@ -119,15 +119,18 @@ fn collective(
 
 /// A reader that runs after the collective and needs the value that the collective overwrites.
 ///
-/// The memory is more than the one output: operators that work in place or only change the view pass it on, so their
-/// consumers count too, upwards and downwards (the observed implementation only looks at the output itself). The direct
-/// siblings come first.
-fn late_reader(graph: &Graph, from: OutRef, at: InRef, fresh: &FxHashSet<NodeId>) -> Option<InRef> {
+/// The memory is more than the one output: operators that work in place or only change the view pass it on, and so do calls
+/// and branches in which such operators lead from an input to a result. Their consumers count too, upwards and downwards
+/// (the observed implementation only looks at the output itself). The direct siblings come first.
+fn late_reader(
+    module: &Module,
+    g: GraphId,
+    from: OutRef,
+    at: InRef,
+    fresh: &FxHashSet<NodeId>,
+) -> Option<InRef> {
+    let graph = module.graph(g);
     let own = graph.node(at.node).id;
-    let passed_on = |id: NodeId, out: usize| {
-        let n = graph.node(id);
-        n.ref_input_of(out).or_else(|| alias_input(n, out))
-    };
     let mut todo = VecDeque::from([from]);
     let mut seen: FxHashSet<OutRef> = [from].into_iter().collect();
     while let Some(out) = todo.pop_front() {
@@ -144,20 +147,83 @@ fn late_reader(graph: &Graph, from: OutRef, at: InRef, fresh: &FxHashSet<NodeId>
                     node: s.node,
                     index: o as u32,
                 };
-                if passed_on(s.node, o) == Some(s.index as usize) && seen.insert(next) {
+                if !seen.contains(&next)
+                    && passed_on(module, g, next, MAX_NESTING).contains(&s.index)
+                {
+                    seen.insert(next);
                     todo.push_back(next);
                 }
             }
         }
-        let up = passed_on(out.node, out.index as usize).and_then(|i| {
-            graph.producer(InRef {
+        for index in passed_on(module, g, out, MAX_NESTING) {
+            let up = graph.producer(InRef {
                 node: out.node,
-                index: i as u32,
-            })
-        });
-        todo.extend(up.filter(|u| seen.insert(*u)));
+                index,
+            });
+            todo.extend(up.filter(|u| seen.insert(*u)));
+        }
     }
     None
+}
+
+/// How deep calls inside calls are looked into.
+const MAX_NESTING: usize = 8;
+
+/// The inputs whose memory an output is.
+fn passed_on(module: &Module, g: GraphId, out: OutRef, nesting: usize) -> Vec<u32> {
+    let n = module.graph(g).node(out.node);
+    let index = out.index as usize;
+    if n.subgraphs.is_empty() {
+        let input = n.ref_input_of(index).or_else(|| alias_input(n, index));
+        return input.map(|i| i as u32).into_iter().collect();
+    }
+    let mut inputs = Vec::new();
+    if n.kind == Kind::While {
+        inputs.push(out.index);
+    }
+    if nesting > 0 {
+        for (place, sub) in n.subgraphs.iter().enumerate() {
+            if let Some(sub) = sub.filter(|_| n.kind != Kind::While || place > 0) {
+                handed_out(module, sub, index, nesting - 1, &mut inputs);
+            }
+        }
+    }
+    inputs.sort_unstable();
+    inputs.dedup();
+    inputs.retain(|i| (*i as usize) < n.inputs.len());
+    inputs
+}
+
+/// Adds the inputs of a subgraph's parent whose memory the subgraph hands out as the parent's output `out`.
+fn handed_out(module: &Module, sub: GraphId, out: usize, nesting: usize, inputs: &mut Vec<u32>) {
+    let graph = module.graph(sub);
+    let Some((sink, n)) = graph.iter().find(|(_, n)| n.kind == Kind::NetOutput) else {
+        return;
+    };
+    let results = (0..n.inputs.len()).filter(|k| n.parent_output(*k) == out as i64);
+    let mut todo: Vec<OutRef> = results
+        .filter_map(|k| {
+            graph.producer(InRef {
+                node: sink,
+                index: k as u32,
+            })
+        })
+        .collect();
+    let mut seen: FxHashSet<OutRef> = todo.iter().copied().collect();
+    while let Some(at) = todo.pop() {
+        let n = graph.node(at.node);
+        if n.kind.is_data() {
+            inputs.extend(n.parent_index().and_then(|i| u32::try_from(i).ok()));
+            continue;
+        }
+        for index in passed_on(module, sub, at, nesting) {
+            let up = graph.producer(InRef {
+                node: at.node,
+                index,
+            });
+            todo.extend(up.filter(|u| seen.insert(*u)));
+        }
+    }
 }
 
 fn reads_shape_only(graph: &Graph, id: NodeId) -> bool {

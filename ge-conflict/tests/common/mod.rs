@@ -1,6 +1,8 @@
 //! Random graphs for the property tests.
 #![allow(dead_code)]
 
+pub mod simulation;
+
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::{Value, json};

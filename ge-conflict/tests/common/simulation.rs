@@ -1,0 +1,257 @@
+//! Runs every topological order of a small flat graph on real buffers.
+
+use ge_conflict::ir::{Graph, InRef, NodeId, names};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// A node's input (`true`) or output.
+pub type Anchor = (NodeId, bool, u32);
+
+/// Orders tried per graph.
+const MAX_ORDERS: usize = 200;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Content {
+    Empty,
+    /// What an operator's output wrote.
+    Value(NodeId, u32),
+    /// What a collective left in its input.
+    Garbage(NodeId),
+}
+
+/// Classes of anchors that share memory in one flat graph: a plain closure over edges and references.
+pub fn buffers(g: &Graph) -> HashMap<Anchor, usize> {
+    let mut of: BTreeMap<Anchor, usize> = BTreeMap::new();
+    for (id, n) in g.iter() {
+        for i in 0..n.inputs.len() as u32 {
+            of.insert((id, true, i), of.len());
+        }
+        for o in 0..n.outputs.len() as u32 {
+            of.insert((id, false, o), of.len());
+        }
+    }
+    let mut links = Vec::new();
+    for (id, n) in g.iter() {
+        for (i, x) in n.inputs.iter().enumerate() {
+            if let Some(f) = x.from {
+                links.push(((f.node, false, f.index), (id, true, i as u32)));
+            }
+        }
+        for (o, out) in n.outputs.iter().enumerate() {
+            for (i, input) in n.inputs.iter().enumerate() {
+                let named = !out.name.is_empty()
+                    && out.name == input.name
+                    && n.attrs.flag(names::REFERENCE);
+                let view = n.ty == "Reshape" && o == 0 && i == 0;
+                let reuse = out.desc.reuse_input == Some(i as u32);
+                let gapless = n.attrs.flag("_output_reuse_input") && i == 0;
+                if named || view || reuse || gapless {
+                    links.push(((id, true, i as u32), (id, false, o as u32)));
+                }
+            }
+        }
+    }
+    loop {
+        let mut changed = false;
+        for (a, b) in &links {
+            let low = of[a].min(of[b]);
+            for k in [a, b] {
+                if of[k] != low {
+                    of.insert(*k, low);
+                    changed = true;
+                }
+            }
+        }
+        if !changed {
+            return of.into_iter().collect();
+        }
+    }
+}
+
+pub struct Run<'a> {
+    g: &'a Graph,
+    buffer: HashMap<Anchor, usize>,
+    nodes: Vec<NodeId>,
+    after: HashMap<NodeId, BTreeSet<NodeId>>,
+    /// Everything that certainly runs before.
+    before: HashMap<NodeId, BTreeSet<NodeId>>,
+    pub orders: usize,
+    pub reads: usize,
+    pub wrong: Option<String>,
+}
+
+impl<'a> Run<'a> {
+    pub fn new(g: &'a Graph) -> Run<'a> {
+        Run::with(g, buffers(g))
+    }
+
+    /// With memory that was worked out elsewhere.
+    pub fn with(g: &'a Graph, buffer: HashMap<Anchor, usize>) -> Run<'a> {
+        let nodes: Vec<NodeId> = g.ids().collect();
+        let mut after: HashMap<NodeId, BTreeSet<NodeId>> = HashMap::new();
+        for (id, n) in g.iter() {
+            let set = after.entry(id).or_default();
+            set.extend(n.inputs.iter().filter_map(|i| i.from.map(|f| f.node)));
+            set.extend(n.control_in.iter().copied());
+            // The order of ids on a stream, where a pass relies on it.
+            for (i, x) in n.inputs.iter().enumerate() {
+                let by_id = n.attrs.flag(names::SKIP_RW)
+                    || n.outputs
+                        .iter()
+                        .any(|o| o.desc.reuse_input == Some(i as u32));
+                if let (true, Some(from)) = (by_id, x.from) {
+                    let mine = buffer[&(from.node, false, from.index)];
+                    let users = buffer
+                        .iter()
+                        .filter(|(k, b)| k.1 && **b == mine)
+                        .map(|(k, _)| k.0);
+                    set.extend(users.filter(|c| g.node(*c).id < n.id));
+                }
+            }
+        }
+        let mut before: HashMap<NodeId, BTreeSet<NodeId>> = HashMap::new();
+        for id in &nodes {
+            let mut all = after[id].clone();
+            for p in after[id].clone() {
+                all.extend(before.get(&p).into_iter().flatten().copied());
+            }
+            before.insert(*id, all);
+        }
+        Run {
+            g,
+            buffer,
+            nodes,
+            after,
+            before,
+            orders: 0,
+            reads: 0,
+            wrong: None,
+        }
+    }
+
+    fn ordered(&self, a: NodeId, b: NodeId) -> bool {
+        self.before[&b].contains(&a)
+    }
+
+    fn writes_in_place(&self, id: NodeId, index: usize) -> bool {
+        let n = self.g.node(id);
+        !n.inputs[index].name.is_empty() && n.outputs.iter().any(|o| o.name == n.inputs[index].name)
+    }
+
+    fn writes_for_itself(&self, id: NodeId) -> bool {
+        let n = self.g.node(id);
+        n.attrs.flag(names::INPUT_MUTABLE)
+            || n.attrs.int("_special_input_size").is_some_and(|s| s > 0)
+    }
+
+    /// Operators that write a buffer after its producer.
+    fn writers(&self, buffer: usize) -> Vec<NodeId> {
+        let writes = |id: &NodeId| {
+            let n = self.g.node(*id);
+            (0..n.inputs.len()).any(|i| {
+                self.buffer[&(*id, true, i as u32)] == buffer
+                    && (self.writes_in_place(*id, i)
+                        || self.writes_for_itself(*id)
+                        || n.outputs
+                            .iter()
+                            .any(|o| o.desc.reuse_input == Some(i as u32)))
+            })
+        };
+        self.nodes.iter().copied().filter(writes).collect()
+    }
+
+    fn check_read(&mut self, id: NodeId, index: u32, found: Content) {
+        let Some(mut from) = self.g.producer(InRef { node: id, index }) else {
+            return;
+        };
+        self.reads += 1;
+        // A view hands on what it got.
+        while let n = self.g.node(from.node)
+            && (n.ty == "Reshape" || n.attrs.flag("_output_reuse_input"))
+            && self.buffer[&(from.node, true, 0)] == self.buffer[&(from.node, false, from.index)]
+            && let Some(up) = n.inputs[0].from
+        {
+            from = up;
+        }
+        let buffer = self.buffer[&(id, true, index)];
+        let fine = match found {
+            Content::Value(n, o) if (n, o) == (from.node, from.index) => true,
+            // Views hand on what they got.
+            Content::Value(w, o) => {
+                let n = self.g.node(w);
+                let view = n.ty == "Reshape" || n.attrs.flag("_output_reuse_input");
+                let in_place = n.outputs.get(o as usize).is_some_and(|x| {
+                    n.inputs
+                        .iter()
+                        .any(|i| !x.name.is_empty() && i.name == x.name)
+                });
+                view || (in_place && self.ordered(w, id)) || self.ordered(id, w) || from.node == w
+            }
+            _ => false,
+        };
+        // A pair without an order may see anything.
+        let unordered = self
+            .writers(buffer)
+            .into_iter()
+            .any(|w| w != id && w != from.node && !self.ordered(w, id) && !self.ordered(id, w));
+        if !fine && !unordered && self.wrong.is_none() {
+            let name = &self.g.node(id).name;
+            let who = match found {
+                Content::Empty => "nothing".to_owned(),
+                Content::Value(n, o) => format!("what {}:{o} wrote", self.g.node(n).name),
+                Content::Garbage(n) => format!("what {} left there", self.g.node(n).name),
+            };
+            self.wrong = Some(format!(
+                "{name} reads {}:{} but finds {who}",
+                self.g.node(from.node).name,
+                from.index
+            ));
+        }
+    }
+
+    pub fn explore(&mut self, done: &mut BTreeSet<NodeId>, memory: &mut BTreeMap<usize, Content>) {
+        if self.orders >= MAX_ORDERS || self.wrong.is_some() {
+            return;
+        }
+        if done.len() == self.nodes.len() {
+            self.orders += 1;
+            return;
+        }
+        let ready: Vec<NodeId> = self
+            .nodes
+            .iter()
+            .copied()
+            .filter(|n| !done.contains(n) && self.after[n].iter().all(|p| done.contains(p)))
+            .collect();
+        assert!(!ready.is_empty(), "the order by ids and edges has a cycle");
+        for id in ready {
+            let saved = memory.clone();
+            let n = self.g.node(id);
+            let (ins, outs) = (n.inputs.len() as u32, n.outputs.len() as u32);
+            // A view reads nothing itself: who reads the view does.
+            let view = n.ty == "Reshape" || n.attrs.flag("_output_reuse_input");
+            for i in (0..ins).filter(|i| !view || *i > 0) {
+                let content = memory
+                    .get(&self.buffer[&(id, true, i)])
+                    .copied()
+                    .unwrap_or(Content::Empty);
+                self.check_read(id, i, content);
+            }
+            if self.writes_for_itself(id) {
+                for i in 0..ins {
+                    memory.insert(self.buffer[&(id, true, i)], Content::Garbage(id));
+                }
+            }
+            for o in 0..outs {
+                let b = self.buffer[&(id, false, o)];
+                // A view writes nothing.
+                if !(view && (0..ins).any(|i| self.buffer[&(id, true, i)] == b)) {
+                    memory.insert(b, Content::Value(id, o));
+                }
+            }
+            done.insert(id);
+            self.explore(done, memory);
+            done.remove(&id);
+            *memory = saved;
+        }
+    }
+}
