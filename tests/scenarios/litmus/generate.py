@@ -734,8 +734,6 @@ litmus("warps_atomic_and_plain_racy", "a warp adds, the other loads plain",
        "A plain access and an atomic one of different warps: a race, in one block as in two.",
        [role(warp(0, "atom.cta.global.add.u32 %old, [%data], 1; @@a"), warp(1, "ld.global.u32 %value, [%data]; @@l"))],
        expect=[("a", inside(min=0)), ("l", inside(min=0))], **WIDE, **INNER)
-litmus = functools.partial(kit.litmus, HERE)
-
 litmus("block_release_too_early_racy", "one thread releases before its block has stored",
        "The barrier before the release is missing: thread 32's and its warp's stores are not ordered before thread 0's release. The "
        "loads of the reading block race with them; the checker may see the loads (class race, where the store came after the "
