@@ -8,14 +8,14 @@ use std::path::Path;
 use gsan_sim::Config;
 use gsan_sim::machine::{LaunchDesc, Machine, RunEvent, Stop};
 
-/// The corpus lies beside the repository; a checkout without it has nothing to test here.
+/// The corpus beside the repository; where there is none, the part of it that is checked in.
 fn corpus() -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
-    let root = if root.is_dir() {
-        root
-    } else {
-        Path::new("/work/shared/corpus").to_path_buf()
-    };
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = ["../../shared/corpus", "../gsan-ptx/tests/data/corpus"]
+        .iter()
+        .map(|folder| here.join(folder))
+        .find(|folder| folder.is_dir())
+        .expect("the selection is in the repository");
     let mut files = Vec::new();
     for folder in ["cuda", "rust", "triton", "triton39", "clang"] {
         let Ok(entries) = std::fs::read_dir(root.join(folder)) else {
@@ -158,7 +158,7 @@ fn every_kernel_runs_and_ends_in_a_named_way() {
     }
     println!("{outcomes:#?}");
     assert!(
-        outcomes.is_empty() || outcomes["completed"] > 60,
+        outcomes["completed"] * 5 > outcomes.values().sum::<u32>() * 2,
         "{outcomes:#?}"
     );
 }

@@ -7,12 +7,12 @@ use std::path::Path;
 use common::{Bench, seeded};
 use gsan_sim::machine::{LaunchDesc, RunEvent, Stop};
 
-/// A file of the corpus; `None` in a checkout without it.
-fn corpus(name: &str) -> Option<String> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
-    [beside, "/work/shared/corpus".into()]
-        .iter()
-        .find_map(|root| std::fs::read_to_string(root.join(name)).ok())
+/// A file of `tests/data`: PTX that real compilers made.
+fn corpus(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
 fn floats(b: &Bench, va: u64, n: usize) -> Vec<f32> {
@@ -20,7 +20,7 @@ fn floats(b: &Bench, va: u64, n: usize) -> Vec<f32> {
 }
 
 fn over_seeds(file: &str, test: impl Fn(&mut Bench)) {
-    let Some(text) = corpus(file) else { return };
+    let text = corpus(file);
     for seed in 0..6 {
         test(&mut Bench::with(seeded(seed), &text));
     }
@@ -90,9 +90,7 @@ fn messages_locks_and_barriers_in_rust() {
 
 #[test]
 fn a_spin_on_a_flag_that_nobody_sets_names_its_line() {
-    let Some(text) = corpus("rust/message.sm90.loc.ptx") else {
-        return;
-    };
+    let text = corpus("rust/message.sm90.loc.ptx");
     let mut config = seeded(1);
     config.step_budget = 100_000;
     let mut b = Bench::with(config, &text);
@@ -139,9 +137,7 @@ fn vector_sums_of_triton() {
 
 #[test]
 fn block_scan_of_cub() {
-    let Some(text) = corpus("cuda/cub_scan.sm90a.loc.ptx") else {
-        return;
-    };
+    let text = corpus("cuda/cub_scan.sm90a.loc.ptx");
     // Every kernel of the file starts and ends, whatever it computes on zeros.
     let mut b = Bench::with(seeded(0), &text);
     for f in b.machine.functions(b.module) {
