@@ -7,6 +7,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use gsan_device::clock::State;
 use gsan_device::host::{Device, Host, Shape};
 use gsan_device::layout::{Access, Op, Order, Scope};
+use gsan_device::wide::Wide;
 use gsan_device::{block, detector};
 use std::hint::black_box;
 
@@ -32,7 +33,7 @@ fn enter(device: &Device, launch: u64, number: u32) -> State<Host> {
 fn sweep(device: &Device, me: State<Host>, access: Access, size: u32) {
     let op = Op::new(access, size, Order::Weak, Scope::None);
     for offset in (0..4 * WORDS).step_by(size as usize) {
-        detector::access(me, black_box(device.real() + offset), op, 1);
+        detector::access::<Wide, _>(me, black_box(device.real() + offset), op, 1);
     }
 }
 
@@ -40,9 +41,9 @@ fn sweep(device: &Device, me: State<Host>, access: Access, size: u32) {
 fn strong(device: &Device, me: State<Host>, access: Access, order: Order) {
     let op = Op::new(access, 4, order, Scope::Gpu);
     let addr = device.real() + 4 * WORDS;
-    let context = detector::strong_before(me, addr, op, 2);
+    let context = detector::strong_before::<Wide, _>(me, addr, op, 2);
     if access != Access::Store {
-        detector::strong_after(me, addr, op, 2, context, true);
+        detector::strong_after::<Wide, _>(me, addr, op, 2, context, true);
     }
 }
 
