@@ -97,6 +97,14 @@ pub fn check(o: &CheckOptions) -> Outcome {
         }
     };
     if let Some(anchor) = &o.explain {
+        if !loaded.defects.is_empty() {
+            let report = Report {
+                errors: failures(loaded.defects),
+                ..Report::default()
+            };
+            print(&mut out, &report, o.format);
+            return out;
+        }
         return explain_anchor(out, &loaded, only, anchor, o.format);
     }
     let (report, module) = run(loaded, stage, only);
@@ -149,15 +157,10 @@ pub fn run(loaded: Loaded, stage: Stage, only: Option<GraphId>) -> (Report, crat
         passes::run(&mut ctx, stage);
         ctx.report
     } else {
-        let mut report = Report::default();
-        report.errors.extend(defects.into_iter().map(|d| Failure {
-            code: d.code.as_str(),
-            pass: None,
-            graph: Some(d.graph),
-            node: d.node,
-            why: d.why,
-        }));
-        report
+        Report {
+            errors: failures(defects),
+            ..Report::default()
+        }
     };
     report.graphs = module
         .graphs
@@ -168,6 +171,17 @@ pub fn run(loaded: Loaded, stage: Stage, only: Option<GraphId>) -> (Report, crat
         })
         .collect();
     (report, module)
+}
+
+fn failures(defects: Vec<crate::ir::Defect>) -> Vec<Failure> {
+    let failure = |d: crate::ir::Defect| Failure {
+        code: d.code.as_str(),
+        pass: None,
+        graph: Some(d.graph),
+        node: d.node,
+        why: d.why,
+    };
+    defects.into_iter().map(failure).collect()
 }
 
 fn load(file: &Path, attrs: Option<&Path>) -> Result<Loaded, String> {

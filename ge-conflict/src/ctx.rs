@@ -36,10 +36,10 @@ impl PassError {
 
 impl From<Cycle> for PassError {
     fn from(c: Cycle) -> PassError {
-        let nodes = c.nodes.join(" -> ");
         PassError::Failed(format!(
-            "graph {}: the nodes {nodes} wait for each other; break the cycle",
-            c.graph
+            "graph {}: these nodes wait for each other: {}; break the cycle",
+            c.graph,
+            c.path()
         ))
     }
 }
@@ -54,6 +54,8 @@ pub struct Ctx<'m> {
     pub only: Option<GraphId>,
     /// The pass at work.
     pub pass: &'static str,
+    /// The pair that lint warned of.
+    pub unordered: Option<crate::lint::Unordered>,
 }
 
 /// Attributes of copies that must stay where they are.
@@ -70,6 +72,7 @@ impl<'m> Ctx<'m> {
             report: Report::default(),
             only,
             pass: "",
+            unordered: None,
         }
     }
 

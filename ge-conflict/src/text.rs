@@ -3,6 +3,17 @@
 use crate::report::{Inserted, OneOrMany, Report, Warning};
 use std::fmt::Write;
 
+/// A number of things: `1 input`, `2 inputs`.
+pub fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// A word with its article: `a Const`, `an If`.
+pub fn with_article(word: &str) -> String {
+    let vowel = word.starts_with(|c: char| "aeioAEIO".contains(c));
+    format!("{} {word}", if vowel { "an" } else { "a" })
+}
+
 /// The whole result.
 pub fn report(r: &Report) -> String {
     let mut s = String::new();
@@ -125,7 +136,12 @@ fn inserted(s: &mut String, n: usize, i: &Inserted) {
     let _ = writeln!(s, "  between   {a} and {b} (graph {})", i.graph);
     let _ = writeln!(s, "  why       {}", i.why);
     let _ = writeln!(s, "  rule      {} (pass {})", i.conflict.rule, i.pass);
-    let _ = writeln!(s, "  repair    new {} {} {}\n", i.ty, i.name, place(i));
+    let what = if i.ty == "Identity" {
+        "Identity = a copy".to_owned()
+    } else {
+        format!("type {}", i.ty)
+    };
+    let _ = writeln!(s, "  repair    new node {} ({what}) {}\n", i.name, place(i));
 }
 
 fn place(i: &Inserted) -> String {

@@ -195,3 +195,98 @@ fn a_run_time_script_that_is_none() {
     assert_eq!(out.exit, 2);
     assert!(out.stderr.contains("s.txt:1:"), "{}", out.stderr);
 }
+
+/// A module of one graph; `nodes` in JSON.
+fn module(nodes: &str) -> String {
+    format!("{{\"graphs\":[{{\"name\":\"root\",\"nodes\":[{nodes}]}}]}}")
+}
+
+#[test]
+fn a_reused_input_that_is_not_there_ends_with_2() {
+    let f = Folder::new("reuse");
+    let graph = |k: usize| {
+        module(&format!(
+            "{{\"name\":\"x\",\"type\":\"Data\",\"outputs\":[{{}}]}},\
+             {{\"name\":\"r\",\"type\":\"Relu\",\"inputs\":[{{\"from\":\"x:0\"}}],\"outputs\":[{{\"reuse_input\":{k}}}]}}"
+        ))
+    };
+    let good = cli::check(&check(&f.file("good.json", &graph(0)), "layout"));
+    assert_ne!(good.exit, 2, "{}", good.stdout);
+    let bad = cli::check(&check(&f.file("bad.json", &graph(1)), "layout"));
+    assert_eq!(bad.exit, 2);
+    let v = json(&bad);
+    assert_eq!(v["errors"][0]["code"], "BAD_REUSE_INPUT");
+    let why = v["errors"][0]["why"].as_str().expect("a text");
+    assert!(
+        why.contains("output 0 of r reuses input 1") && why.ends_with("remove reuse_input"),
+        "{why}"
+    );
+    assert!(why.contains("r has 1 input:"), "{why}");
+}
+
+#[test]
+fn an_unknown_element_type_is_noted_once() {
+    let f = Folder::new("dtype");
+    let nodes = "{\"name\":\"x\",\"type\":\"Data\",\"outputs\":[{\"dtype\":\"flaot32\"}]},\
+         {\"name\":\"r\",\"type\":\"Relu\",\"inputs\":[{\"from\":\"x:0\"}],\"outputs\":[{\"dtype\":\"flaot32\"}]}";
+    let out = cli::check(&check(&f.file("typo.json", &module(nodes)), "layout"));
+    assert_ne!(out.exit, 2, "{}", out.stdout);
+    assert_eq!(out.stderr.matches("flaot32").count(), 1, "{}", out.stderr);
+    assert!(out.stderr.contains("output 0 of x"), "{}", out.stderr);
+}
+
+#[test]
+fn an_explanation_of_a_broken_graph_is_its_errors() {
+    let f = Folder::new("cycle");
+    let nodes = "{\"name\":\"upd\",\"type\":\"Relu\",\"inputs\":[{\"from\":\"g:0\"}],\"outputs\":[{}]},\
+         {\"name\":\"g\",\"type\":\"Relu\",\"inputs\":[{\"from\":\"upd:0\"}],\"outputs\":[{}]}";
+    let mut o = check(&f.file("cycle.json", &module(nodes)), "layout");
+    o.explain = Some("g.in.0".into());
+    o.format = OutputFormat::Text;
+    let out = cli::check(&o);
+    assert_eq!(out.exit, 2);
+    let whole = ["upd -> g -> upd", "g -> upd -> g"];
+    assert!(
+        whole.iter().any(|w| out.stdout.contains(w)),
+        "{}",
+        out.stdout
+    );
+    o.format = OutputFormat::Json;
+    assert_eq!(json(&cli::check(&o))["errors"][0]["code"], "CYCLE");
+}
+
+#[test]
+fn the_warning_says_whether_the_pipeline_repairs_its_pair() {
+    let f = Folder::new("repaired");
+    // `upd` writes x in place; `late` reads x and no edge orders the two.
+    let nodes = |mutable: bool| {
+        module(&format!(
+            "{{\"name\":\"x\",\"type\":\"Relu\",\"outputs\":[{{}}]}},\
+             {{\"name\":\"upd\",\"type\":\"Work\",\"attrs\":{{\"_input_mutable\":{mutable},\"reference\":true}},\
+             \"inputs\":[{{\"from\":\"x:0\",\"name\":\"v\"}}],\"outputs\":[{{\"name\":\"v\"}}]}},\
+             {{\"name\":\"late\",\"type\":\"Relu\",\"inputs\":[{{\"from\":\"x:0\"}}],\"outputs\":[{{}}]}}"
+        ))
+    };
+    let file = f.file("r.json", &nodes(true));
+    let v = json(&cli::check(&check(&file, "all")));
+    let why = v["warnings"][0]["why"].as_str().unwrap_or_default();
+    assert!(why.contains("only the first unordered pair"), "{v}");
+    assert!(
+        why.ends_with("upd writes the new copy upd_input_0_Identity"),
+        "{v}"
+    );
+    let late = v["inserted"][0]["why"].as_str().unwrap_or_default();
+    assert!(late.contains("no edge enforces it"), "{v}");
+    // Lint alone repairs nothing, and an order that an edge enforces is called one.
+    let v = json(&cli::check(&check(&file, "lint")));
+    let why = v["warnings"][0]["why"].as_str().unwrap_or_default();
+    assert!(!why.contains("repairs"), "{v}");
+    let ordered = nodes(true).replace(
+        "\"name\":\"late\"",
+        "\"control\":[\"upd\"],\"name\":\"late\"",
+    );
+    let v = json(&cli::check(&check(&f.file("o.json", &ordered), "all")));
+    assert_eq!(v["warnings"].as_array().map(Vec::len), Some(0), "{v}");
+    let late = v["inserted"][0]["why"].as_str().unwrap_or_default();
+    assert!(late.contains("runs later"), "{v}");
+}

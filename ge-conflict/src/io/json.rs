@@ -5,6 +5,7 @@ use crate::ir::{
     Attr, Attrs, Defect, DefectCode, Desc, Extra, Graph, GraphId, InRef, Input, KernelLib, MemType,
     Module, Node, NodeId, OutRef, Output, Parent,
 };
+use crate::text::count;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -711,7 +712,7 @@ fn endpoint(graph: &Graph, text: &str) -> Result<OutRef, String> {
         .ok_or_else(|| format!("but no node of this graph is called {name:?}"))?;
     let has = graph.node(node).outputs.len();
     if index as usize >= has {
-        return Err(format!("but {name} has {has} outputs"));
+        return Err(format!("but {name} has {}", count(has, "output")));
     }
     Ok(OutRef { node, index })
 }

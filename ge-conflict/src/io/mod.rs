@@ -10,6 +10,7 @@ pub(crate) use json_write::attr as attr_json;
 pub use json_write::to_json;
 
 use crate::ir::{Defect, Module};
+use rustc_hash::FxHashSet;
 
 /// A file that can't be read: where, and what was expected there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,9 +70,35 @@ impl Format {
 
 /// Reads a file's content. `side` is the attributes' file that may come with an `.onnx`: its name and content.
 pub fn read(file: &str, content: &[u8], side: Option<(&str, &[u8])>) -> Result<Loaded, ReadError> {
-    match Format::guess(file, content) {
+    let mut loaded = match Format::guess(file, content) {
         Format::Json => json::read(file, content),
         Format::Dump => dump::read(file, content),
         Format::Onnx => onnx::read(file, content, side),
+    }?;
+    note_dtypes(&mut loaded);
+    Ok(loaded)
+}
+
+/// Notes each element type that is not known once, where it occurs first: tensors of it have no known size.
+fn note_dtypes(loaded: &mut Loaded) {
+    let mut seen: FxHashSet<&str> = FxHashSet::default();
+    for g in &loaded.module.graphs {
+        for (_, n) in g.iter() {
+            let inputs = n.inputs.iter().map(|i| &i.desc).enumerate();
+            let outputs = n.outputs.iter().map(|o| &o.desc).enumerate();
+            // Outputs first: inputs mostly repeat what their producer says.
+            let all = outputs
+                .map(|d| ("output", d))
+                .chain(inputs.map(|d| ("input", d)));
+            for (what, (index, desc)) in all {
+                if !desc.has_known_dtype() && seen.insert(&desc.dtype) {
+                    loaded.notes.push(format!(
+                        "graph {}: {what} {index} of {}: the element type {:?} is not known: kept, but sizes in bytes can't be \
+                         told from it",
+                        g.name, n.name, desc.dtype
+                    ));
+                }
+            }
+        }
     }
 }

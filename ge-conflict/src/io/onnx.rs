@@ -470,6 +470,7 @@ fn dtype(code: Option<u64>) -> std::borrow::Cow<'static, str> {
         Some(14) => "complex64",
         Some(15) => "complex128",
         Some(16) => "bfloat16",
-        _ => "float32",
+        None | Some(0 | 1) => "float32",
+        Some(other) => return format!("onnx element type {other}").into(),
     })
 }

@@ -126,6 +126,11 @@ impl Desc {
         }
     }
 
+    /// Whether the element type is one whose size is known.
+    pub fn has_known_dtype(&self) -> bool {
+        matches!(self.dtype, Cow::Borrowed(_)) || DTYPES.iter().any(|(n, _)| *n == self.dtype)
+    }
+
     /// The dimensions.
     pub fn dims(&self) -> &[i64] {
         self.shape.as_deref().unwrap_or(&[1])

@@ -129,6 +129,15 @@ impl Graph {
     }
 }
 
+impl Cycle {
+    /// The whole cycle, back to where it began.
+    pub fn path(&self) -> String {
+        let back = self.nodes.first();
+        let nodes: Vec<&str> = self.nodes.iter().chain(back).map(String::as_str).collect();
+        nodes.join(" -> ")
+    }
+}
+
 impl Module {
     /// Sorts `top` and everything inside it; ids count through all of it, a node's subgraphs right after it.
     pub fn sort(&mut self, top: GraphId) -> Result<(), Cycle> {

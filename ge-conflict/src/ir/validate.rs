@@ -1,6 +1,7 @@
 //! What must hold of a graph before any pass looks at it.
 
 use super::{GraphId, Module, names};
+use crate::text::count;
 use rustc_hash::FxHashSet;
 
 /// Kind of defect.
@@ -14,6 +15,8 @@ pub enum DefectCode {
     DuplicateName,
     /// A subgraph's Data or NetOutput names an input or output that its parent lacks.
     BadParentIndex,
+    /// An output reuses an input that its node lacks.
+    BadReuseInput,
     /// A graph's parent, or a node's subgraph, is not there, or they disagree.
     BadParent,
 }
@@ -26,6 +29,7 @@ impl DefectCode {
             DefectCode::Cycle => "CYCLE",
             DefectCode::DuplicateName => "DUPLICATE_NAME",
             DefectCode::BadParentIndex => "BAD_PARENT_INDEX",
+            DefectCode::BadReuseInput => "BAD_REUSE_INPUT",
             DefectCode::BadParent => "BAD_PARENT",
         }
     }
@@ -61,6 +65,7 @@ impl Module {
             }
             self.check_names(GraphId(i as u32), &mut out);
             self.check_parent(GraphId(i as u32), &mut out);
+            self.check_reuse(GraphId(i as u32), &mut out);
             // Ids that are a topological order prove that there is no cycle.
             if !g.ids_are_topological()
                 && let Err(c) = g.topological()
@@ -70,9 +75,9 @@ impl Module {
                     graph: g.name.clone(),
                     node: c.nodes.first().cloned(),
                     why: format!(
-                        "graph {}: the nodes {} wait for each other",
+                        "graph {}: these nodes wait for each other: {}",
                         g.name,
-                        c.nodes.join(" -> ")
+                        c.path()
                     ),
                 });
             }
@@ -92,6 +97,30 @@ impl Module {
                     graph: g.name.clone(),
                     node: Some(n.name.clone()),
                     why: format!("graph {}: two nodes are called {}", g.name, n.name),
+                });
+            }
+        }
+    }
+
+    fn check_reuse(&self, id: GraphId, out: &mut Vec<Defect>) {
+        let g = self.graph(id);
+        for (_, n) in g.iter() {
+            for (o, output) in n.outputs.iter().enumerate() {
+                let Some(k) = output
+                    .desc
+                    .reuse_input
+                    .filter(|k| *k as usize >= n.inputs.len())
+                else {
+                    continue;
+                };
+                out.push(Defect {
+                    code: DefectCode::BadReuseInput,
+                    graph: g.name.clone(),
+                    node: Some(n.name.clone()),
+                    why: format!(
+                        "graph {}: output {o} of {} reuses input {k} (reuse_input), but {} has {}: correct or remove reuse_input",
+                        g.name, n.name, n.name, count(n.inputs.len(), "input")
+                    ),
                 });
             }
         }
@@ -133,11 +162,11 @@ impl Module {
                 && let Some(i) = n.parent_index()
                 && (i < 0 || i >= parent.inputs.len() as i64)
             {
-                let has = parent.inputs.len();
+                let has = count(parent.inputs.len(), "input");
                 out.push(bad(
                     &n.name,
                     format!(
-                        "graph {}: {} has {} {i}, but its parent {} has {has} inputs",
+                        "graph {}: {} has {} {i}, but its parent {} has {has}",
                         g.name,
                         n.name,
                         names::PARENT_INDEX,
@@ -151,9 +180,9 @@ impl Module {
                 for k in 0..n.inputs.len() {
                     let given = n.inputs[k].desc.attrs.int(names::PARENT_INDEX);
                     if let Some(o) = given.filter(|o| *o < 0 || *o >= parent.outputs.len() as i64) {
-                        let has = parent.outputs.len();
+                        let has = count(parent.outputs.len(), "output");
                         out.push(bad(&n.name, format!(
-                            "graph {}: input {k} of {} stands for output {o}, but its parent {} has {has} outputs",
+                            "graph {}: input {k} of {} stands for output {o}, but its parent {} has {has}",
                             g.name, n.name, parent.name)));
                     }
                 }

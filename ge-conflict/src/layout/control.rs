@@ -90,10 +90,10 @@ impl Facts<'_> {
     fn missing(&self, (g, id): Place, index: usize) -> PassError {
         let node = self.module.node((g, id));
         PassError::Failed(format!(
-            "graph {}, node {}: its subgraph {index} is missing; a {} needs it",
+            "graph {}, node {}: its subgraph {index} is missing; {} needs it",
             self.module.graph(g).name,
             node.name,
-            node.ty
+            crate::text::with_article(&node.ty)
         ))
     }
 

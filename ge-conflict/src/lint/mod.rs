@@ -64,7 +64,8 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
         };
         let why = format!(
             "{writer} writes {source} in place, and {other} {verb}; no data or control edge makes one run before the other, so \
-             {result} is left to chance: add a control edge between {writer} and {other}"
+             {result} is left to chance: add a control edge between {writer} and {other} (only the first unordered pair is shown; \
+             run again after fixing it)"
         );
         let reason = Reason {
             kind: ConflictKind::ReadWrite,
@@ -74,8 +75,44 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
         };
         let nodes = vec![writer.clone(), other.clone()];
         ctx.warn(CODE, u.graph, nodes, &reason);
+        ctx.unordered = Some(u);
     }
     Ok(())
+}
+
+/// Says in the warning that the later passes have repaired its pair, if they have.
+///
+/// They have if a copy stands before the pair's writer and neither operator is in an unordered pair any more.
+pub fn note_repair(ctx: &mut Ctx<'_>) {
+    let (Some(u), Ok(top)) = (ctx.unordered.take(), ctx.top()) else {
+        return;
+    };
+    let Some(writer) = ctx.module.graph(u.graph).get(u.writer.node) else {
+        return;
+    };
+    let (writer, graph) = (writer.name.clone(), ctx.graph_name(u.graph));
+    let copy = ctx.report.inserted.iter().find(|i| {
+        let before = i.before.as_ref().map_or(&[][..], |b| b.as_slice());
+        i.graph == graph
+            && before
+                .iter()
+                .any(|b| b.node == writer && b.input == u.writer.index)
+    });
+    let Some(copy) = copy.map(|i| i.name.clone()) else {
+        return;
+    };
+    let nodes = [u.writer.node, u.other.node];
+    let still = |p: &Unordered| {
+        p.graph == u.graph && (nodes.contains(&p.writer.node) || nodes.contains(&p.other.node))
+    };
+    if find(ctx.module, top, false).iter().any(still) {
+        return;
+    }
+    if let Some(w) = ctx.report.warnings.iter_mut().find(|w| w.code == CODE) {
+        w.why += &format!(
+            "; the pipeline repairs this pair itself: {writer} writes the new copy {copy}"
+        );
+    }
 }
 
 /// The unordered pairs of a graph and everything inside it, the root's first; at most one if `first` is set.

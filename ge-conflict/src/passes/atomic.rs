@@ -3,6 +3,7 @@
 use crate::ctx::{Ctx, PassError};
 use crate::ir::{Attr, Graph, GraphId, Kind, Node, NodeId, names};
 use crate::report::{ConflictKind, Reason};
+use crate::text::count;
 use rustc_hash::FxHashSet;
 
 /// The pass's name in results.
@@ -75,9 +76,10 @@ fn graph(ctx: &mut Ctx<'_>, g: GraphId) {
     if !shared.is_empty() {
         let names: Vec<String> = shared.iter().take(4).map(|id| ctx.name(g, *id)).collect();
         let why = format!(
-            "{} atomic operators ({}) add to memory that still holds the last run's sums: it is cleared first",
-            shared.len(),
-            names.join(", ")
+            "{} ({}) {} to memory that still holds the last run's sums: it is cleared first",
+            count(shared.len(), "atomic operator"),
+            names.join(", "),
+            if shared.len() == 1 { "adds" } else { "add" }
         );
         clean(ctx, g, &shared, "MemSet", why);
     }

@@ -9,6 +9,7 @@ use crate::ir::{
 };
 use crate::layout::symbols::alias_input;
 use crate::report::{ConflictKind, Reason};
+use crate::text::with_article;
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 
@@ -64,23 +65,28 @@ fn collective(
             Kind::Const | Kind::FileConstant | Kind::Variable
         ) {
             let why = format!(
-                "{name} writes its input {index} for its own use, but {origin} is a {} that must keep its \
+                "{name} uses its input {index} as scratch space, so its contents are lost, but {origin} is {} that must keep its \
                                value: {name} gets a copy",
-                source.ty
+                with_article(&source.ty)
             );
             (
-                "a collective writes a constant or variable",
+                "a collective writes a constant or variable".to_owned(),
                 origin.clone(),
                 why,
             )
         } else if let Some(late) = late_reader(ctx.module, g, from, at, fresh) {
             let reader = graph.node(late.node).name.clone();
+            let order = match has_path(graph, id, late.node) {
+                Some(true) => "runs later",
+                Some(false) => "comes later in the chosen execution order (no edge enforces it)",
+                None => "comes later in the execution order",
+            };
             let why = format!(
-                "{name} writes its input {index} ({origin}) for its own use, and {reader} reads the same memory but runs later \
-                 (it comes after {name} in the topological order): {name} gets a copy"
+                "{name} uses its input {index} ({origin}) as scratch space, so its contents are lost, and {reader}, which reads \
+                 the same memory, {order}: {name} gets a copy"
             );
             (
-                "a sibling reads after the collective has written",
+                format!("another reader of the same memory runs after {name} has overwritten it"),
                 ctx.module.in_name(g, late),
                 why,
             )
@@ -94,7 +100,7 @@ fn collective(
         let kind = ConflictKind::HcclWrite;
         let reason = Reason {
             kind,
-            rule: rule.into(),
+            rule,
             between: (sink, other),
             why,
         };
@@ -115,6 +121,30 @@ fn collective(
         }
     }
     Ok(())
+}
+
+/// Whether edges lead from one node to the other; `None` if that takes too long to find out for a message.
+fn has_path(graph: &Graph, from: NodeId, to: NodeId) -> Option<bool> {
+    const MAX_VISITED: usize = 4096;
+    let last = graph.node(to).id;
+    let mut seen: FxHashSet<NodeId> = FxHashSet::default();
+    let mut todo = vec![from];
+    while let Some(n) = todo.pop() {
+        for s in graph.successors(n) {
+            if s == to {
+                return Some(true);
+            }
+            // What comes after the goal in the order can't lead to it.
+            let id = graph.node(s).id;
+            if (id.is_none() || id < last) && seen.insert(s) {
+                todo.push(s);
+            }
+        }
+        if seen.len() > MAX_VISITED {
+            return None;
+        }
+    }
+    Some(false)
 }
 
 /// A reader that runs after the collective and needs the value that the collective overwrites.
@@ -349,18 +379,18 @@ fn continuous(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
             (
                 "a run of inputs can't take in fixed memory",
                 format!(
-                    "the inputs of {name} must lie one after the other, but {origin} is a {} with a place of its own: it is \
+                    "the inputs of {name} must lie one after the other, but {origin} is {} with a place of its own: it is \
                       copied into the run",
-                    source.ty
+                    with_article(&source.ty)
                 ),
             )
         } else if fixed {
             (
                 "peer memory can't be fixed memory",
                 format!(
-                    "input {index} of {name} must lie in memory that other devices reach, but {origin} is a {} with a place of \
+                    "input {index} of {name} must lie in memory that other devices reach, but {origin} is {} with a place of \
                       its own: it is copied there",
-                    source.ty
+                    with_article(&source.ty)
                 ),
             )
         } else if needs_run && users() > 1 {

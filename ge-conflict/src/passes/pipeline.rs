@@ -106,6 +106,9 @@ fn pipeline(ctx: &mut Ctx<'_>) {
             break;
         }
     }
+    if ctx.report.errors.is_empty() {
+        lint::note_repair(ctx);
+    }
 }
 
 /// The observed order. `mark-same-addr` is in no pipeline; the in-place support check only runs for host execution.

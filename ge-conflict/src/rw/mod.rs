@@ -247,9 +247,12 @@ fn insert(ctx: &mut Ctx<'_>, g: GraphId, out: OutRef, to: InRef, class: OutClass
         .take(4)
         .collect();
     let writer = &graph.node(to.node).name;
-    let seen = match input {
-        InClass::ScopeWrite => "for its own use",
-        _ => "in place",
+    let index = to.index;
+    let written = match input {
+        InClass::ScopeWrite => {
+            format!("uses its input {index} ({source}) as scratch space, so its contents are lost")
+        }
+        _ => format!("writes its input {index} ({source}) in place"),
     };
     let others = match (others.is_empty(), class) {
         (_, OutClass::Const) => "it is a constant, which must stay as it is".to_owned(),
@@ -261,10 +264,7 @@ fn insert(ctx: &mut Ctx<'_>, g: GraphId, out: OutRef, to: InRef, class: OutClass
             others.join(", ")
         ),
     };
-    let why = format!(
-        "{writer} writes its input {} ({source}) {seen}; {others}: {writer} gets a copy",
-        to.index
-    );
+    let why = format!("{writer} {written}; {others}: {writer} gets a copy");
     let reason = Reason {
         kind: ConflictKind::ReadWrite,
         rule: format!("{class} output, {input} input"),
@@ -302,7 +302,7 @@ fn warn_nonsense(
         )
     } else {
         format!(
-            "inside {} one operator writes {sink} for its own use and another in place: no copy can serve both; \
+            "inside {} one operator uses {sink} as scratch space and another writes it in place: no copy can serve both; \
                  give one of them its own input",
             ctx.name(g, to.node)
         )
