@@ -7,7 +7,7 @@ use super::source::{Sources, with_caret};
 use super::{describe_access, plural, triple};
 use crate::names::Named;
 use anstyle::{AnsiColor, Style};
-use gsan_host::report::{Misses, Outcome, Race, RaceClass, RaceKind, Report, Side, Site, Stats};
+use gsan_host::report::{Misses, Outcome, Race, RaceClass, RaceKind, Report, Side, Site};
 use std::fmt::Write;
 
 const ERROR: Style = AnsiColor::BrightRed.on_default().bold();
@@ -22,7 +22,7 @@ pub fn render(report: &Report, sources: &Sources) -> String {
     write_races(&mut out, report, sources);
     write_outcome(&mut out, report);
     write_unsupported(&mut out, report);
-    write_stats(&mut out, &report.stats);
+    write_stats(&mut out, report);
     write_summary(&mut out, report);
     out
 }
@@ -285,6 +285,11 @@ fn prior_line(side: &Side, report: &Report) -> String {
     text
 }
 
+/// Whether the modules ran as they are. (Where a context died, the counters can't be read either.)
+fn unchecked(report: &Report) -> bool {
+    report.outcome == Outcome::Completed && report.stats.checked_accesses.is_none()
+}
+
 fn how_often(group: &[&Race], report: &Report) -> String {
     let count = group.iter().fold(0u64, |n, r| n.saturating_add(r.count));
     let schedules = group.iter().map(|r| r.schedules).max().unwrap_or(0);
@@ -403,7 +408,8 @@ fn write_unsupported(out: &mut String, report: &Report) {
     out.push('\n');
 }
 
-fn write_stats(out: &mut String, stats: &Stats) {
+fn write_stats(out: &mut String, report: &Report) {
+    let stats = &report.stats;
     let sites = plural(stats.instrumented_sites, "instrumented place");
     match (stats.checked_accesses, stats.unchecked_accesses) {
         (Some(checked), unchecked) => {
@@ -417,6 +423,7 @@ fn write_stats(out: &mut String, stats: &Stats) {
             }
             out.push('\n');
         }
+        (None, _) if unchecked(report) => {}
         (None, _) => {
             let _ = writeln!(
                 out,
@@ -508,6 +515,7 @@ fn write_summary(out: &mut String, report: &Report) {
     }
     let launches = plural(report.launches.len() as u64, "launch").replace("launchs", "launches");
     let (style, found) = match report.races.len() {
+        0 if unchecked(report) => (WARNING, "not checked for races".to_string()),
         0 if report.outcome == Outcome::Completed => (GOOD, "no race found".to_string()),
         0 => (WARNING, "no race found until then".to_string()),
         n => {
