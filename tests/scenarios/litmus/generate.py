@@ -476,7 +476,7 @@ litmus("rmw_sequence_store_racy", "a relaxed store of another block ends the rel
        "the reader has seen), so it may stay silent: a named miss.",
        [FIRST, role(wait("ld.relaxed.gpu.global.u32 %seen, [%flag];"), "st.relaxed.gpu.global.u32 [%flag], 2;", GO),
         role(once(2), LOAD)], words=("data", "flag", "go"), expect=[("read", race(min=0))])
-litmus("rmw_sequence_ordered_store_racy", "an acquired release, then a relaxed store over it",
+kit.litmus(HERE.parent / "later", "rmw_sequence_ordered_store_racy", "an acquired release, then a relaxed store over it",
        "The middle acquires and then overwrites the flag by a relaxed store: what it knew is not passed on.",
        [FIRST, role(wait("ld.acquire.gpu.global.u32 %seen, [%flag];"), "st.relaxed.gpu.global.u32 [%flag], 2;", GO),
         role(once(2), LOAD)], words=("data", "flag", "go"), expect=[("read", race(cls=["missing-release", "race"]))])
