@@ -136,7 +136,7 @@ impl ShadowCell {
 /// | 1 | 30–31 | [`Access`]: load, store, read-modify-write, compare-and-swap |
 /// | 2 | 0–19 | site |
 /// | 2 | 20–22 | [`Scope`] |
-/// | 2 | 23–25 | [`Order`] |
+/// | 2 | 23–25 | [`Order`](super::Order) |
 /// | 2 | 26–28 | log2 of the size of the access's elements in bytes |
 /// | 2 | 29 | the site is unknown: an operation of the host, or one that the 20 bits can't name |
 /// | 2 | 30 | weak: non-coherent; strong: observed before the last write ([`WideRecord::was_observed`]) |

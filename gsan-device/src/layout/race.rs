@@ -31,7 +31,7 @@ pub enum RaceKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct RaceSide {
-    /// [`LaunchRecord::launch_id`]; meaningful with [`RaceSide::LAUNCH`].
+    /// [`LaunchRecord::launch_id`](super::LaunchRecord::launch_id); meaningful with [`RaceSide::LAUNCH`].
     pub launch_id: u32,
     /// `%ctaid`; with [`RaceSide::BLOCK`].
     pub block: [u32; 3],

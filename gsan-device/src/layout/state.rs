@@ -8,7 +8,7 @@ use core::mem::size_of;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct GlobalState {
-    /// [`LAYOUT_VERSION`].
+    /// [`LAYOUT_VERSION`](super::LAYOUT_VERSION).
     pub version: u32,
     /// This device's rank among `num_devices`.
     pub device: u32,
@@ -44,7 +44,7 @@ pub struct GlobalState {
     pub num_ranges: u32,
     /// Sync clocks minus one (a power of two minus one).
     pub sync_mask: u32,
-    /// [`ShadowCell`]s for strong accesses outside all shadowed memory, hashed by address.
+    /// [`ShadowCell`](super::ShadowCell)s for strong accesses outside all shadowed memory, hashed by address.
     pub sync_cells: u64,
     /// [`BlockEntry`]s of blocks without room in shared memory, hashed by grid and block.
     pub block_table: u64,
@@ -52,11 +52,11 @@ pub struct GlobalState {
     pub block_mask: u32,
     /// Entries of the race table and of the record buffer (a power of two).
     pub race_capacity: u32,
-    /// [`RaceKey`]s in device memory.
+    /// [`RaceKey`](super::RaceKey)s in device memory.
     pub race_keys: u64,
-    /// [`RaceRecord`]s in mapped host memory; same index as `race_keys`.
+    /// [`RaceRecord`](super::RaceRecord)s in mapped host memory; same index as `race_keys`.
     pub race_records: u64,
-    /// [`Counters`].
+    /// [`Counters`](super::Counters).
     pub counters: u64,
     /// [`GlobalState::COUNT_ACCESSES`] and later switches.
     pub flags: u32,
@@ -276,7 +276,7 @@ pub struct ModuleState {
     pub global: u64,
     /// Shared memory per block that the system keeps for itself, below the user's.
     pub reserved_shared: u32,
-    /// [`LAYOUT_VERSION`], to be compared by the host before it writes.
+    /// [`LAYOUT_VERSION`](super::LAYOUT_VERSION), to be compared by the host before it writes.
     pub version: u32,
     /// Bytes of a shadow cell of the format that the runtime was built for; likewise.
     pub cell: u32,
