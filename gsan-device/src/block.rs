@@ -29,7 +29,7 @@ pub fn enter<M: Machine>(m: M, launch: u64) {
     }
     .of(thread);
     lock(state);
-    move_in(state, launch, slot, fresh);
+    move_in(state, launch, fresh);
     unlock(state);
     let block = place(m, global);
     m.store64(field!(block, BlockState, thread), state.addr);
@@ -145,9 +145,8 @@ fn release_slot<M: Machine>(state: State<M>) {
 }
 
 /// Makes the block a tenant of the slot. Its lock is held.
-fn move_in<M: Machine>(state: State<M>, launch: u64, slot: u32, claimed: bool) {
+fn move_in<M: Machine>(state: State<M>, launch: u64, claimed: bool) {
     let m = state.m;
-    let _ = slot;
     let base_row = m.load64(field!(launch, LaunchRecord, base_row));
     let users = m.load32(field!(state.addr, ThreadState, users));
     let start = state.epoch().wrapping_add(1);
