@@ -32,6 +32,8 @@ pub struct Config {
     pub heap_bytes: u64,
     /// How often the scheduler switches between warps.
     pub preempt: Preempt,
+    /// Whether the machine records what kernels do: see [`TraceStep`](crate::machine::TraceStep).
+    pub trace: bool,
 }
 
 /// How often the scheduler switches between warps.
@@ -72,6 +74,7 @@ impl Default for Config {
             max_local_per_thread: 512 << 10,
             heap_bytes: 8 << 20,
             preempt: Preempt::default(),
+            trace: false,
         }
     }
 }

@@ -78,6 +78,13 @@ pub fn diagnosis() -> Option<Diagnosis> {
     Session::lock().state().diagnosis.clone()
 }
 
+/// What kernels have done since the last call, if the simulated GPUs are [configured](Config::trace) to record it.
+pub fn take_trace() -> Vec<crate::machine::TraceStep> {
+    let mut session = Session::lock();
+    let driver = session.state().driver.as_mut();
+    driver.map_or_else(Vec::new, |driver| driver.machine.take_trace())
+}
+
 /// Instructions of threads that the machine has run since it was started or [`reset`].
 pub fn thread_steps() -> u64 {
     Session::lock()

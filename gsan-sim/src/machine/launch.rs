@@ -5,7 +5,7 @@ use super::ir::NONE;
 use super::memory::Access;
 use super::sched::Sm;
 use super::state::{BARRIERS, BarrierState, Block, Cluster, Frame, Grid, Group, State, Warp};
-use super::{FunctionId, FunctionInfo, GridId, LaunchDesc, LaunchError, Machine};
+use super::{FunctionId, FunctionInfo, GridId, LaunchDesc, LaunchError, Machine, TraceStep};
 
 impl Machine {
     /// Blocks of a kernel that one multiprocessor holds at once.
@@ -75,6 +75,10 @@ impl Machine {
         }
         let id = GridId(self.next_grid);
         self.next_grid += 1;
+        if self.config.trace {
+            let kernel = program.functions[function as usize].name.clone();
+            self.trace.push(TraceStep::Begin { grid: id, kernel });
+        }
         let grid = Grid {
             id,
             function_id: launch.function,

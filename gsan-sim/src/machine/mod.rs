@@ -13,10 +13,12 @@ mod report;
 mod sched;
 mod state;
 pub mod stop;
+mod trace;
 mod ty;
 
 pub use memory::{Access, Backing, MapError, Memory, MemoryFault, RegionInfo, RegionKind};
 pub use stop::{FaultKind, Site, Stop};
+pub use trace::TraceStep;
 
 use std::collections::VecDeque;
 
@@ -179,6 +181,7 @@ pub struct Machine {
     until_switch: u32,
     output: Vec<u8>,
     heap: exec::Heap,
+    trace: Vec<TraceStep>,
 }
 
 impl Machine {
@@ -207,6 +210,7 @@ impl Machine {
             until_switch: 0,
             output: Vec::new(),
             heap: exec::Heap::default(),
+            trace: Vec::new(),
             config,
         }
     }
@@ -320,6 +324,11 @@ impl Machine {
     /// What kernels have printed since the last call.
     pub fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.output)
+    }
+
+    /// With [`Config::trace`]: what kernels have done since the last call.
+    pub fn take_trace(&mut self) -> Vec<TraceStep> {
+        std::mem::take(&mut self.trace)
     }
 
     /// Warp instructions executed so far.

@@ -7,7 +7,7 @@ use rand_core::RngCore;
 use super::exec::{End, Exec, barrier_release};
 use super::ir::NONE;
 use super::state::{BARRIERS, State, Warp};
-use super::{Machine, RunEvent, Stop};
+use super::{Machine, RunEvent, Stop, TraceStep};
 
 /// What a multiprocessor holds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -75,6 +75,7 @@ impl Machine {
             rng: &mut self.rng,
             output: &mut self.output,
             heap: &mut self.heap,
+            trace: &mut self.trace,
             steps: &mut self.steps,
             thread_steps: &mut self.thread_steps,
             until_preempt: &mut self.until_preempt,
@@ -113,6 +114,13 @@ impl Machine {
             if block.barriers[id].is_complete(live)
                 && let Some(grid) = &self.grids[block.grid]
             {
+                if self.config.trace {
+                    self.trace.push(TraceStep::Barrier {
+                        grid: grid.id,
+                        block: block.index,
+                        id: id as u32,
+                    });
+                }
                 barrier_release(block, &grid.program, id, self.steps);
                 any = true;
             }
@@ -203,6 +211,9 @@ impl Machine {
             let id = grid.id;
             self.drop_grid(block.grid);
             self.budget_start = self.steps;
+            if self.config.trace {
+                self.trace.push(TraceStep::End { grid: id });
+            }
             self.events.push_back(RunEvent::Completed(id));
         }
         self.place();

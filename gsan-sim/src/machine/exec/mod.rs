@@ -16,8 +16,9 @@ pub use special::thread_index;
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::TraceStep;
 use super::alu::lanes;
-use super::ir::{CARRY, CONSTANT, Logic, NONE, Op, PredSrc, Program, Reg, Src};
+use super::ir::{CARRY, CONSTANT, Logic, NONE, Op, PredSrc, Program, Reg, Space, Src};
 use super::memory::Memory;
 use super::state::{Block, Cluster, Frame, Grid, Group, State, Warp};
 use super::stop::FaultKind;
@@ -94,6 +95,7 @@ pub struct Exec<'m> {
     pub rng: &'m mut Xoshiro256PlusPlus,
     pub output: &'m mut Vec<u8>,
     pub heap: &'m mut Heap,
+    pub trace: &'m mut Vec<TraceStep>,
     pub steps: &'m mut u64,
     pub thread_steps: &'m mut u64,
     /// Memory operations until the next preemption.
@@ -220,7 +222,8 @@ impl Exec<'_> {
                             target: *target,
                         })
                     }
-                    Op::Nop | Op::Fence => {}
+                    Op::Nop => {}
+                    Op::Fence => self.note(warp, frame, pc, mask),
                     _ => next = self.other(warp, pc, mask, n == 0),
                 }
             }
@@ -308,7 +311,22 @@ impl Exec<'_> {
             | Op::Convert { .. }
             | Op::IsSpace { .. }
             | Op::MapShared { .. }
-            | Op::SharedRank { .. } => return self.data(warp, pc, mask, fresh),
+            | Op::SharedRank { .. } => {
+                let done = self.data(warp, pc, mask, fresh);
+                let touches = match &program.code[pc as usize].op {
+                    Op::Load { space, .. }
+                    | Op::LoadVector { space, .. }
+                    | Op::Store { space, .. }
+                    | Op::StoreVector { space, .. } => *space != Space::Local,
+                    Op::Atomic(op) => op.space != Space::Local,
+                    Op::Copy(_) | Op::Mbarrier(_) => true,
+                    _ => false,
+                };
+                if touches && matches!(done, Ok(Flow::Next)) {
+                    self.note(warp, frame, pc, mask);
+                }
+                return done;
+            }
             Op::BranchIndexed { index, targets } => {
                 return self.branch_indexed(warp, mask, *index, targets);
             }
@@ -319,7 +337,10 @@ impl Exec<'_> {
             Op::Return => return self.ret(warp, mask),
             Op::Exit => return self.exit(warp, mask),
             Op::Trap => return Err((Halt::Trap, mask.trailing_zeros())),
-            Op::Barrier(b) => return self.barrier(warp, mask, b),
+            Op::Barrier(b) => {
+                self.note(warp, frame, pc, mask);
+                return self.barrier(warp, mask, b);
+            }
             Op::ClusterBarrier { arrive, wait } => {
                 return self.cluster_barrier(warp, mask, *arrive, *wait);
             }
@@ -334,6 +355,20 @@ impl Exec<'_> {
             _ => {}
         }
         Ok(Flow::Next)
+    }
+
+    /// Records a step of a kernel's own body: see [`TraceStep`].
+    #[inline]
+    fn note(&mut self, warp: &Warp, frame: Frame, pc: u32, mask: u32) {
+        if self.config.trace && frame.function == self.grid.function {
+            self.trace.push(TraceStep::Instruction {
+                grid: self.grid.id,
+                block: self.block.index,
+                warp: warp.index,
+                lanes: mask,
+                line: self.program.lines[pc as usize].ptx,
+            });
+        }
     }
 
     /// The group goes on after its instruction, but others come first.
