@@ -12,6 +12,7 @@
 //! | `runtime_state.rs` | the runtime's state on each device |
 //! | `prepare.rs`, `launch_plan.rs` | modules and launches before the driver sees them |
 //! | `catalogue.rs`, `records.rs`, `merge.rs`, `report.rs` | from race records to the report |
+//! | `inspection.rs` | the detector's state in words |
 //! | `watchdog.rs` | the report of a run that hangs |
 
 // cuda-lazy defines the symbols that cust links to.
@@ -24,6 +25,7 @@ mod cell_format;
 mod clocks;
 mod driver;
 pub mod error;
+pub mod inspection;
 mod launch_plan;
 mod merge;
 mod prepare;

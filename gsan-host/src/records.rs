@@ -96,7 +96,8 @@ fn knows(side: &RaceSide, what: u32) -> bool {
     side.known & what != 0
 }
 
-fn side(side: &RaceSide, names: &Catalogue) -> Side {
+/// A side in words.
+pub(crate) fn side(side: &RaceSide, names: &Catalogue) -> Side {
     let launch = knows(side, RaceSide::LAUNCH).then_some(side.launch_id);
     if let Some((operation, launches)) = launch.and_then(HostOperation::of_id)
         && launches as usize <= names.launches.len()

@@ -1,14 +1,20 @@
 //! Looking into the detector's state, for tests and for curious users. Every call waits for the devices first, which
 //! orders nothing as far as the checked program is concerned.
 
+use super::Checked;
 use super::Session;
 use crate::cell_format::CellFormat;
-use crate::driver::copy_to_host;
+use crate::driver::{Device, copy_to_host};
 use crate::error::{Error, Result};
+use crate::inspection::{self, ThreadView, WordView};
 use crate::request::StreamId;
 use crate::rows::addresses;
 use crate::runtime_state::read;
-use gsan_device::layout::{Counters, Epoch, GlobalState, ShadowCell, ThreadState, WideCell};
+use bytemuck::{Pod, Zeroable};
+use gsan_device::layout::{
+    Counters, Epoch, GlobalState, ShadowCell, Snapshot, Tenant, ThreadState, WORD, WideCell,
+};
+use std::collections::HashMap;
 
 /// A logical thread's state with its clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,14 +60,85 @@ impl Session {
         let Some(checked) = &self.checked else {
             return Ok(None);
         };
-        let layout = checked.reservation.layout();
-        let Some(cell) = layout.cell(address) else {
+        let Some(cell) = self.cell_address(checked, address) else {
             return Ok(None);
         };
         let device = self.device(0)?;
-        Ok(Some(match layout.format {
+        Ok(Some(match checked.reservation.layout().format {
             CellFormat::Wide => CellState::Wide(read(device, cell)?),
             CellFormat::Reference => CellState::Reference(read(device, cell)?),
+        }))
+    }
+
+    /// Where the cell of the word at `address` is: of a live buffer or of a module's variable.
+    fn cell_address(&self, checked: &Checked, address: u64) -> Option<u64> {
+        let layout = checked.reservation.layout();
+        if layout.cell(address).is_some() {
+            // Elsewhere in the reservation nothing is mapped.
+            return self.bounds(address, 1).ok().and(layout.cell(address));
+        }
+        let range = self.variable_range(address)?;
+        let words = address / WORD - range.start / WORD;
+        Some(range.shadow + words * layout.format.cell_bytes())
+    }
+
+    /// The words from `address` on that lie in `bytes` bytes, with what the shadow keeps of them; `None` where nothing is
+    /// checked. The range lies in one buffer or variable.
+    pub fn describe_words(&mut self, address: u64, bytes: u64) -> Result<Option<Vec<WordView>>> {
+        self.quiet()?;
+        self.bounds(address, bytes)?;
+        let Some(checked) = &self.checked else {
+            return Ok(None);
+        };
+        let Some(cell) = self.cell_address(checked, address) else {
+            return Ok(None);
+        };
+        let first = address / WORD * WORD;
+        let count = (address + bytes).div_ceil(WORD) - first / WORD;
+        let device = self.device(0)?;
+        let names = self.names();
+        let mut state = Reader {
+            checked,
+            device,
+            tenants: HashMap::new(),
+        };
+        let words = (0..count).map(|n| first + n * WORD);
+        let described = match checked.reservation.layout().format {
+            CellFormat::Wide => words
+                .zip(cells::<WideCell>(device, cell, count)?)
+                .map(|(at, cell)| inspection::wide(at, &cell, &mut state, &names))
+                .collect::<Result<_>>()?,
+            CellFormat::Reference => words
+                .zip(cells::<ShadowCell>(device, cell, count)?)
+                .map(|(at, cell)| inspection::reference(at, &cell, &mut state, &names))
+                .collect::<Result<_>>()?,
+        };
+        Ok(Some(described))
+    }
+
+    /// Logical thread `id` with its clock and the blocks that have been it; `None` if there is no such thread.
+    pub fn describe_thread(&mut self, id: u32) -> Result<Option<ThreadView>> {
+        let Some(ThreadClock { state, clock }) = self.thread_state(id)? else {
+            return Ok(None);
+        };
+        let Some(checked) = &self.checked else {
+            return Ok(None);
+        };
+        let shape = checked.runtime.shape;
+        let within = id % shape.threads_per_device().max(1);
+        let names = self.names();
+        let tenants = history(checked, self.device(0)?, id)?;
+        Ok(Some(ThreadView {
+            id,
+            device: id / shape.threads_per_device().max(1),
+            sm: within / shape.slots_per_sm.max(1),
+            slot: within % shape.slots_per_sm.max(1),
+            state,
+            clock: inspection::nonzero(&clock),
+            tenants: tenants
+                .iter()
+                .map(|t| inspection::tenant(t, &names))
+                .collect(),
         }))
     }
 
@@ -147,4 +224,73 @@ impl Session {
             })?;
         get(state).map(Some)
     }
+}
+
+/// Reads what the decoder asks for. The devices are quiet.
+struct Reader<'a> {
+    checked: &'a Checked,
+    device: &'a Device,
+    tenants: HashMap<u32, Vec<Tenant>>,
+}
+
+impl inspection::State for Reader<'_> {
+    type Error = Error;
+
+    fn tenants(&mut self, thread: u32) -> Result<Vec<Tenant>> {
+        if let Some(known) = self.tenants.get(&thread) {
+            return Ok(known.clone());
+        }
+        let tenants = history(self.checked, self.device, thread)?;
+        self.tenants.insert(thread, tenants.clone());
+        Ok(tenants)
+    }
+
+    fn snapshot(&mut self, thread: u32, token: u32) -> Result<Option<(Snapshot, Vec<Epoch>)>> {
+        let shape = self.checked.runtime.shape;
+        let num_threads = shape.num_threads();
+        let Some(place) = token.checked_rem(shape.clock_buffer_size) else {
+            return Ok(None);
+        };
+        if thread >= num_threads {
+            return Ok(None);
+        }
+        let address = self.checked.runtime.thread_address(thread)
+            + ThreadState::ring_offset(num_threads)
+            + u64::from(place) * Snapshot::stride(num_threads);
+        let snapshot = read(self.device, address)?;
+        let clock = cells(
+            self.device,
+            address + size_of::<Snapshot>() as u64,
+            u64::from(num_threads),
+        )?;
+        Ok(Some((snapshot, clock)))
+    }
+
+    fn newest_token(&mut self, thread: u32) -> Result<u32> {
+        if thread >= self.checked.runtime.shape.num_threads() {
+            return Ok(0);
+        }
+        let address = self.checked.runtime.thread_address(thread);
+        Ok(read::<ThreadState>(self.device, address)?.ring_head)
+    }
+}
+
+/// A thread's tenants, latest first; none if there is no such thread.
+fn history(checked: &Checked, device: &Device, thread: u32) -> Result<Vec<Tenant>> {
+    let shape = checked.runtime.shape;
+    if thread >= shape.num_threads() {
+        return Ok(Vec::new());
+    }
+    let address = checked.runtime.thread_address(thread);
+    let state: ThreadState = read(device, address)?;
+    let at = address + ThreadState::history_offset(shape.num_threads(), shape.clock_buffer_size);
+    let ring = cells::<Tenant>(device, at, u64::from(ThreadState::HISTORY))?;
+    Ok(inspection::in_order(&ring, state.tenants))
+}
+
+/// Reads `count` values that lie side by side.
+fn cells<T: Pod + Zeroable>(device: &Device, address: u64, count: u64) -> Result<Vec<T>> {
+    let mut values = vec![T::zeroed(); count as usize];
+    copy_to_host(device, bytemuck::cast_slice_mut(&mut values), address)?;
+    Ok(values)
 }

@@ -231,6 +231,15 @@ impl Session {
         Ok(())
     }
 
+    /// The range of the variable that holds `address`, of whichever module and device.
+    pub(super) fn variable_range(&self, address: u64) -> Option<Range> {
+        let mut all = self.modules.iter().flat_map(|m| &m.parts);
+        all.find_map(|part| {
+            let holds = |r: &&Range| address >= r.start && address - r.start < r.size;
+            part.ranges.iter().find(holds).copied()
+        })
+    }
+
     /// The module's kernels with their parameters.
     pub fn kernels(&self, module: ModuleId) -> Result<&[KernelInfo]> {
         let loaded = self
