@@ -18,12 +18,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     files.sort();
     let mut reasons: BTreeMap<(bool, String), Forms> = BTreeMap::new();
     let (mut sites, mut listed, mut left_out) = (0, 0, [0u64; 7]);
+    let (mut barriers, mut syncs) = (0, 0);
     for path in &files {
         let text = std::fs::read_to_string(path)?;
         let name = path.strip_prefix(&corpus)?.display().to_string();
         let done = gsan_ptx::instrument(&text, &gsan_ptx::Options::new(runtime, &name))?;
         sites += done.sites.len();
         let s = done.stats;
+        barriers += s.barrier_hooks;
+        syncs += s.block_syncs;
         for (sum, n) in left_out.iter_mut().zip([
             s.shared,
             s.local,
@@ -64,7 +67,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
          Made by `cargo run -p gsan-ptx --example unsupported` from {} files of nvcc, Triton, rustc and clang;\n\
          `gsan-ptx/tests/unsupported.rs` fails where this page is out of date. A user sees the same lines, for their own module, on stderr\n\
          and in the report's `unsupported`.\n\n\
-         {sites} accesses have hooks, {listed} instructions are listed below. Of {instructions} instructions these have no hook and need none:\n\
+         {sites} accesses have hooks, and so have {barriers} barriers and {syncs} other synchronisations inside a block; {listed} instructions are listed below.\n\
+         Of {instructions} instructions these are not checked and need not be:\n\
          {shared} in shared, {local} in local, {param} in parameter, {constant} in constant memory, {private} generic ones that are provably the\n\
          thread's own stack or the block's shared memory, and {repeated} that repeat a check of the same straight-line code.\n",
         files.len()

@@ -167,7 +167,15 @@ pub mod names {
     pub const EXIT: &str = "__gsan_exit";
     /// `() -> b32 bytes`
     pub const DYNAMIC_SIZE: &str = "__gsan_dynamic_size";
-    /// Every function above: what a runtime must define.
+    /// `(b64 state, b32 id, b32 count)`
+    pub const BARRIER_BEFORE: &str = "__gsan_barrier_before";
+    /// `(b64 state, b32 id, b32 count)`
+    pub const BARRIER_AFTER: &str = "__gsan_barrier_after";
+    /// `(b64 state)`
+    pub const BLOCK_SYNC: &str = "__gsan_block_sync";
+    /// What a runtime defines that finds races inside of blocks, all of them or none.
+    pub const INTRA_BLOCK: [&str; 3] = [BARRIER_BEFORE, BARRIER_AFTER, BLOCK_SYNC];
+    /// Every other function above: what a runtime must define.
     pub const FUNCTIONS: [&str; 8] = [
         BLOCK_ENTER,
         STATE,

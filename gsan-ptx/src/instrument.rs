@@ -7,6 +7,7 @@
 //! * Inserted registers are `%gsan_…`, labels `$L__gsan_N`, functions `__gsan_…`; a module that has such names already
 //!   is refused, unless it defines `__gsan_module`: then it is linked with the runtime and stays as it is.
 
+mod block;
 mod edits;
 mod emit;
 mod function;
@@ -44,6 +45,9 @@ pub struct Options<'o> {
     /// The number of the first site. Modules that are linked together need numbers of their own: the count of the
     /// sites of those before.
     pub first_site: u32,
+    /// Hooks that follow the order of a block's threads, so that races between them are found; on where the runtime has them.
+    /// [`EntryInfo::intra_block`] says in which kernels they are.
+    pub intra_block: bool,
 }
 
 impl<'o> Options<'o> {
@@ -54,7 +58,13 @@ impl<'o> Options<'o> {
             file_name,
             part: false,
             first_site: 0,
+            intra_block: true,
         }
+    }
+
+    /// Whether hooks for the order within a block are inserted.
+    fn block_hooks(&self) -> bool {
+        self.intra_block && self.runtime.contains(names::BLOCK_SYNC)
     }
 }
 
@@ -178,7 +188,12 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
     let (files, texts) = stream.debug_tables();
     let mut walker = Walker::new(text, Locations::new(&files, texts), &mut edits, &mut out);
     walker.first_site = options.first_site as usize;
+    walker.block_hooks = options.block_hooks();
     let module = stream.functions(|function| walker.function(function))?;
+    if walker.block.blind_function {
+        // Any kernel of the module may call that function.
+        out.entries.iter_mut().for_each(|e| e.intra_block = false);
+    }
     out.globals = info::globals(&module);
     if module
         .items
@@ -217,6 +232,14 @@ fn already_linked(text: &str, out: Instrumented) -> Instrumented {
         unsupported: Vec::new(),
         stats: Stats::default(),
         already_linked: true,
+        entries: out
+            .entries
+            .into_iter()
+            .map(|e| EntryInfo {
+                intra_block: false,
+                ..e
+            })
+            .collect(),
         ..out
     }
 }
@@ -231,7 +254,7 @@ fn runtime_for(
         return Err(InstrumentError::AddressSize(module.address_size));
     }
     reserved_name(text)?;
-    let runtime = Runtime::prepare(options.runtime, &module_names(module), options.part)?;
+    let runtime = Runtime::prepare(options, &module_names(module))?;
     let too_old = |t: &&&str| target_number(t).is_some_and(|n| n < runtime.target);
     match module.target.iter().find(too_old) {
         Some(target) => Err(InstrumentError::Target {

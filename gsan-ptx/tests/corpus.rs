@@ -4,7 +4,7 @@ mod common;
 
 use common::{STUB, flat};
 use gsan_ptx::ast::{Item, Module, Statement};
-use gsan_ptx::hook::{Access, Order};
+use gsan_ptx::hook::{Access, Order, names};
 use gsan_ptx::{Instrumented, Options, instrument, parse};
 
 fn files() -> Vec<(String, String)> {
@@ -83,9 +83,9 @@ fn the_users_statements_stay_on_their_lines() {
         barrier(&mut kept);
         assert_eq!(users, kept, "{name}");
         assert_eq!(
-            module.items.len() + 8,
+            module.items.len() + names::FUNCTIONS.len() + names::INTRA_BLOCK.len(),
             again.items.len(),
-            "{name}: eight prototypes are added, nothing else"
+            "{name}: the prototypes are added, nothing else"
         );
     }
 }
@@ -149,6 +149,57 @@ fn nothing_that_touches_global_memory_is_skipped() {
     assert!(
         sites > 800 && listed > 30 && repeated > 1 && private > 50,
         "{sites} accesses ({repeated} repeated, {private} private), {listed} unsupported: the corpus is not what it was"
+    );
+}
+
+/// In modules without `setmaxnreg` every barrier of the block has its hooks on its line, unless nothing in the kernel is
+/// checked, and every wait and strong shared access has its own.
+#[test]
+fn barriers_and_waits_have_their_hooks() {
+    let (mut barriers, mut syncs) = (0, 0);
+    for (name, text) in files() {
+        let result = run(&name, &text);
+        assert_eq!(
+            result.entries.iter().all(|e| e.intra_block),
+            !text.contains("setmaxnreg.")
+        );
+        if result.sites.is_empty() || result.entries.len() > 1 || text.contains("setmaxnreg.") {
+            continue;
+        }
+        for (n, (user, after)) in text.lines().zip(result.text.lines()).enumerate() {
+            let code = user.split("//").next().unwrap();
+            let opcode = |o: &str| code.split([' ', '\t', ';', '{']).any(|w| w.starts_with(o));
+            let block = ["bar.sync", "barrier.sync", "barrier.cta.sync", "bar.red"];
+            let waits = block.iter().any(|b| opcode(b));
+            let done = [
+                "mbarrier.try_wait",
+                "mbarrier.test_wait",
+                "atom.shared",
+                "red.shared",
+            ]
+            .iter()
+            .any(|b| opcode(b))
+                || opcode("ld.volatile.shared")
+                || opcode("barrier.cluster.wait");
+            // The entry's own barrier stands on the line of the opening brace.
+            let hook = |name: &str| after.contains(&format!("call.uni __gsan_{name}, (%gsan_s"));
+            let at = format!("{name}:{}: {after}", n + 1);
+            assert_eq!(hook("barrier_after"), waits, "{at}");
+            assert_eq!(
+                hook("barrier_before"),
+                waits || opcode("bar.arrive") || opcode("barrier.cta.arrive"),
+                "{at}"
+            );
+            if done {
+                assert!(hook("block_sync"), "{at}");
+            }
+            barriers += u32::from(waits);
+            syncs += u32::from(done);
+        }
+    }
+    assert!(
+        barriers > 40 && syncs > 2,
+        "{barriers} barriers, {syncs} others"
     );
 }
 

@@ -234,6 +234,17 @@ fn what_orders_blocks_without_a_hook_is_listed() {
     ] {
         assert!(run(&kernel(text)).unsupported.is_empty(), "{text}");
     }
+    for text in ["griddepcontrol.wait;", "griddepcontrol.launch_dependents;"] {
+        let result = run(&kernel(text));
+        let listed = &result.unsupported[0];
+        assert!(
+            listed.partly
+                && listed
+                    .why
+                    .starts_with("griddepcontrol is seen, not followed")
+        );
+        assert_eq!(listed.text, text);
+    }
     let nested = run(&kernel("call.uni (%r1), cudaLaunchDeviceV2, (%rd1, %rd2);"));
     assert!(nested.unsupported[0].why.contains("launched by kernels"));
 }

@@ -169,9 +169,23 @@ fn odd_forms_assemble() {
          @%p1 ret; ld.global.u32 %r1, [gv+4]; st.u32 [gv+8], %r1;",
     );
     let odd = odd.replace(".visible .entry", ".global .u32 gv[4]; .global .u64 n<4>;\n.visible .entry other { ret; }\n.visible .entry third() { TOP: bra TOP; }\n.visible .entry");
+    let barriers = kernel(
+        ".shared .b64 m; ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1]; mov.u32 %r2, 64; mov.u32 %r3, m; setp.eq.u32 %p1, %r1, 0;
+         bar.sync 0; barrier.sync %r1; @%p1 bar.cta.sync 1, %r2; @!%p1 barrier.cta.sync.aligned %r1, 64; bar.arrive 2, %r2;
+         barrier.cta.arrive 3, 64; bar.red.popc.u32 %r1, %r1, %p1; bar.red.popc.u32 %r2, 1, %r2, !%p1;
+         @!%p1 bar.red.and.pred %p1, 0, %p1; @%p1 barrier.cta.red.or.aligned.pred %p1, 1, 64, %p1;
+         barrier.cluster.arrive; barrier.cluster.wait; @%p1 mbarrier.test_wait.shared.b64 %p1, [m], %rd1;
+         W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra W;
+         ld.volatile.shared.u32 %r1, [m]; @%p1 atom.shared.add.u32 %r1, [m], 1; red.shared.add.u32 [m], 1;
+         cvta.shared.u64 %rd2, %rd1; ld.acquire.cta.u32 %r1, [%rd2]; griddepcontrol.wait; ret;",
+    );
     check(
         &ptxas,
-        vec![("odd.ptx".into(), odd), ("ws.ptx".into(), ws_with_loads)],
+        vec![
+            ("odd.ptx".into(), odd),
+            ("ws.ptx".into(), ws_with_loads),
+            ("barriers.ptx".into(), barriers),
+        ],
         STUB,
     );
 }

@@ -28,12 +28,19 @@ impl Edits {
 
     /// Inserts at `at` what has been pushed to `pieces` since `from`. Of two insertions at one place the one that was
     /// made first comes first.
-    pub(super) fn insert_since(&mut self, at: usize, from: usize) {
+    /// Returns its number, for [`Edits::remove`].
+    pub(super) fn insert_since(&mut self, at: usize, from: usize) -> usize {
         self.edits.push(Edit {
             at,
             removes: 0,
             piece: from..self.pieces.len(),
         });
+        self.edits.len() - 1
+    }
+
+    /// Takes an insertion back.
+    pub(super) fn remove(&mut self, edit: usize) {
+        self.edits[edit].piece = 0..0;
     }
 
     /// Inserts a text.
@@ -76,7 +83,8 @@ impl Edits {
         let mut out = String::with_capacity(text.len() + self.pieces.len() + appended.len() + 1);
         let mut changes: Vec<Change> = Vec::with_capacity(self.edits.len() + 1);
         let mut at = 0;
-        for edit in &self.edits {
+        let nothing = |e: &&Edit| e.removes == 0 && e.piece.is_empty();
+        for edit in self.edits.iter().filter(|e| !nothing(e)) {
             out.push_str(&text[at..edit.at]);
             let from = out.len();
             let piece = &self.pieces[edit.piece.clone()];
@@ -153,6 +161,10 @@ mod tests {
         edits.pieces.push('R');
         edits.fill(reserved, from);
         edits.replace(2..3, "xyz");
+        let from = edits.pieces.len();
+        edits.pieces.push('z');
+        let taken_back = edits.insert_since(3, from);
+        edits.remove(taken_back);
         // Words are kept apart.
         let (text, changes) = edits.apply(";;;;", "tail\n");
         assert_eq!(text, "0;R a b;xyz c;\ntail\n");

@@ -242,6 +242,39 @@ impl<'e> Emitter<'e> {
         put!(self, "call.uni {}, ({STATE}, {}); ", names::FENCE, op.0);
     }
 
+    /// Keeps a 32-bit value, one of the two that [`Needs::scratch`] declares.
+    pub(super) fn save(&mut self, register: &str, value: &str) {
+        self.needs.scratch = true;
+        put!(self, "mov.b32 {register}, {value}; ");
+    }
+
+    /// Keeps a predicate.
+    pub(super) fn save_predicate(&mut self, register: &str, value: &str) {
+        self.needs.predicate = true;
+        put!(self, "mov.pred {register}, {value}; ");
+    }
+
+    /// The hooks for order within a block take the state too, but may be taken back: `needs.state` is set when they stay.
+    pub(super) fn barrier_before(&mut self, id: &str, count: &str) {
+        put!(
+            self,
+            "call.uni {}, ({STATE}, {id}, {count}); ",
+            names::BARRIER_BEFORE
+        );
+    }
+
+    pub(super) fn barrier_after(&mut self, id: &str, count: &str) {
+        put!(
+            self,
+            "call.uni {}, ({STATE}, {id}, {count}); ",
+            names::BARRIER_AFTER
+        );
+    }
+
+    pub(super) fn block_sync(&mut self) {
+        put!(self, "call.uni {}, ({STATE}); ", names::BLOCK_SYNC);
+    }
+
     pub(super) fn exit(&mut self) {
         put!(self, "call.uni {}, (); ", names::EXIT);
     }

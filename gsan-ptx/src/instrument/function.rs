@@ -1,5 +1,6 @@
 //! One pass over a function: finds the sites, writes their hooks, collects what can't be checked.
 
+use super::block::BlockHooks;
 use super::edits::Edits;
 use super::emit::{Base, Emitter, SCRATCH, scalar_text};
 use super::info::entry;
@@ -17,16 +18,19 @@ use std::sync::Arc;
 
 /// Walks the functions of a module in the order of the text.
 pub(super) struct Walker<'m, 'e> {
-    text: &'m str,
-    emit: Emitter<'e>,
-    out: &'e mut Instrumented,
+    pub(super) text: &'m str,
+    pub(super) emit: Emitter<'e>,
+    pub(super) out: &'e mut Instrumented,
     locations: Locations<'m>,
     lines: Lines<'m>,
     registers: Registers<'m>,
     own_memory: OwnMemory<'m>,
     checked: Checked<'m>,
     function: Arc<str>,
-    entry: bool,
+    pub(super) entry: bool,
+    /// Whether hooks for the order within a block are wanted.
+    pub(super) block_hooks: bool,
+    pub(super) block: BlockHooks,
     /// The number of the module's first site.
     pub(super) first_site: usize,
     /// Where a pragma stands that belongs to the next load: its hook must not come between them.
@@ -56,6 +60,8 @@ impl<'m, 'e> Walker<'m, 'e> {
             checked: Checked::default(),
             function: "".into(),
             entry: false,
+            block_hooks: false,
+            block: BlockHooks::default(),
             pragma: None,
             first_site: 0,
         }
@@ -79,7 +85,10 @@ impl<'m, 'e> Walker<'m, 'e> {
         {
             self.registers.declare(param.name, None, param.ty);
         }
-        self.own_memory = OwnMemory::of(function, &self.text[body.start..body.end]);
+        let text = &self.text[body.start..body.end];
+        self.own_memory = OwnMemory::of(function, text);
+        self.block_hooks_begin(function, text);
+        let sites_before = self.out.sites.len();
         self.checked.forget();
         self.emit.needs = Default::default();
         // What the beginning needs is known at the end.
@@ -90,6 +99,7 @@ impl<'m, 'e> Walker<'m, 'e> {
             self.emit.exit();
             self.emit.edits.insert_since(body.end, from);
         }
+        self.block_hooks_end(self.out.sites.len() - sites_before);
         let from = self.emit.mark();
         self.emit.prologue(function.entry);
         self.emit.edits.fill(prologue, from);
@@ -183,6 +193,7 @@ impl<'m, 'e> Walker<'m, 'e> {
             }
             Effect::Access(ref op) => self.access(instruction, op),
         }
+        self.block_sync(instruction, effect);
     }
 
     /// Synchronisation between the blocks of a cluster, which has no hook: the report must say that order may be missing.
@@ -196,7 +207,7 @@ impl<'m, 'e> Walker<'m, 'e> {
     fn access(&mut self, instruction: &Instruction<'m>, op: &MemoryOp<'_, 'm>) {
         if op.generic && op.address.base.is_some_and(|b| self.own_memory.holds(b)) {
             self.out.stats.private_generic += 1;
-            return;
+            return self.own_memory_sync(instruction, op);
         }
         if self.checked.covers(op, instruction.guard) {
             self.out.stats.repeated += 1;
@@ -353,9 +364,16 @@ impl<'m, 'e> Walker<'m, 'e> {
                            the kernel then keeps the registers of its launch, and may be slower";
                 self.list(instruction.span.clone(), why, true);
             }
+            self.not_from_inside(instruction);
             return;
         }
+        if instruction.opcode == "griddepcontrol" {
+            let why = "griddepcontrol is seen, not followed: a kernel that may start before its predecessor in the stream has ended \
+                       is taken to start after it, so that races between the two can be missed";
+            return self.list(instruction.span.clone(), why, true);
+        }
         if instruction.opcode == "call" {
+            self.block.calls = true;
             let launches = |o: &Operand<'_>| matches!(o, Operand::Name(n) if n.contains("cudaLaunchDevice") || n.contains("cudaCDP2LaunchDevice"));
             if instruction.operands.iter().any(launches) {
                 let why = "kernels that are launched by kernels get no launch record from the host: they can't run under gsan";
@@ -391,7 +409,7 @@ impl<'m, 'e> Walker<'m, 'e> {
         }
     }
 
-    fn list(&mut self, span: crate::ast::Span, why: &str, partly: bool) {
+    pub(super) fn list(&mut self, span: crate::ast::Span, why: &str, partly: bool) {
         let (ptx_line, _) = self.lines.position(span.start);
         self.out.unsupported.push(Unsupported {
             ptx_line,

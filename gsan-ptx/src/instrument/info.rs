@@ -22,6 +22,10 @@ pub struct EntryInfo {
     pub defined: bool,
     /// It moves registers between its warps (`setmaxnreg`): ptxas may ignore that where there are calls.
     pub changes_registers: bool,
+    /// Its hooks follow the order of a block's threads, so that races between them can be found. False with
+    /// [`super::Options::intra_block`] off, with a runtime that lacks those hooks, in kernels with `setmaxnreg`, and where a barrier was
+    /// not understood: the runtime then has to take a block as one thread.
+    pub intra_block: bool,
 }
 
 impl EntryInfo {
@@ -88,9 +92,13 @@ pub struct Stats {
     pub predicated: u64,
     /// Fences with a hook.
     pub fences: u64,
-    /// `bar` and `barrier`, which have no hook yet.
+    /// `bar` and `barrier`, hooked or not.
     pub barriers: u64,
-    /// Accesses to shared memory of the block or cluster: no hook.
+    /// Barriers with hooks.
+    pub barrier_hooks: u64,
+    /// Strong accesses to shared memory, and waits for mbarriers and for the cluster, with a hook.
+    pub block_syncs: u64,
+    /// Accesses to shared memory of the block or cluster: not checked.
     pub shared: u64,
     /// Accesses to local memory: no hook.
     pub local: u64,
@@ -171,6 +179,7 @@ pub(super) fn entry(function: &Function<'_>) -> EntryInfo {
         required_cluster: shape("reqnctapercluster"),
         defined: function.body.is_some(),
         changes_registers: false,
+        intra_block: false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The runtime's text, made ready to stand behind a user's module.
 
-use super::{InstrumentError, target_number};
+use super::{InstrumentError, Options, target_number};
 use crate::ast::{Item, Module};
 use crate::hook::names;
 use crate::parse::parse;
@@ -20,13 +20,13 @@ pub(super) struct Runtime {
 }
 
 impl Runtime {
-    /// Reads `text`. `taken` are the names of the user's module: the runtime's own helpers make way for them. With `weak`
-    /// what other modules see may be defined in them as well.
+    /// Reads the options' runtime. `taken` are the names of the user's module: the runtime's own helpers make way for them.
+    /// In a part of a program what other modules see is weak: it may be defined in them as well.
     pub(super) fn prepare(
-        text: &str,
+        options: &Options<'_>,
         taken: &HashSet<&str>,
-        weak: bool,
     ) -> Result<Runtime, InstrumentError> {
+        let (text, weak) = (options.runtime, options.part);
         let module = parse(text).map_err(InstrumentError::RuntimeSyntax)?;
         let missing = |name: &&str| {
             !module
@@ -34,7 +34,11 @@ impl Runtime {
                 .iter()
                 .any(|i| matches!(i, Item::Function(f) if f.name == *name))
         };
-        if let Some(name) = names::FUNCTIONS.iter().find(|n| missing(n)) {
+        let mut called = names::FUNCTIONS.to_vec();
+        if options.block_hooks() {
+            called.extend(names::INTRA_BLOCK);
+        }
+        if let Some(name) = called.iter().find(|n| missing(n)) {
             return Err(InstrumentError::Runtime(format!(
                 "it does not define `{name}`"
             )));
@@ -48,7 +52,7 @@ impl Runtime {
         Ok(Runtime {
             version,
             target,
-            prototypes: linkage(prototypes(&module, text), weak),
+            prototypes: linkage(prototypes(&module, text, &called), weak),
             text: linkage(stripped(&module, text, taken), weak),
         })
     }
@@ -62,15 +66,15 @@ fn linkage(text: String, weak: bool) -> String {
     }
 }
 
-/// `.visible .func (.param .b64 r) name(…);` for each hook, blanks and comments pressed together.
-fn prototypes(module: &Module<'_>, text: &str) -> String {
+/// `.visible .func (.param .b64 r) name(…);` for each hook that may be called, blanks and comments pressed together.
+fn prototypes(module: &Module<'_>, text: &str, called: &[&str]) -> String {
     let mut out = String::new();
     for item in &module.items {
         let Item::Function(function) = item else {
             continue;
         };
         let Some(body) = &function.body else { continue };
-        if !names::FUNCTIONS.contains(&function.name) {
+        if !called.contains(&function.name) {
             continue;
         }
         let head = text[function.span.start..body.start].trim_end_matches('{');
@@ -147,7 +151,7 @@ mod tests {
     #[test]
     fn header_files_and_sections_go_and_the_rest_stays() {
         let text = format!("{STUB}\n.section .debug_str {{\n$L__x:\n.b8 1\n}}\n");
-        let runtime = Runtime::prepare(&text, &HashSet::new(), false).unwrap();
+        let runtime = Runtime::prepare(&Options::new(&text, ""), &HashSet::new()).unwrap();
         for gone in [
             ".version",
             ".target",
@@ -172,19 +176,21 @@ mod tests {
         );
         assert_eq!(
             runtime.prototypes.matches(".func").count(),
-            names::FUNCTIONS.len()
+            names::FUNCTIONS.len() + names::INTRA_BLOCK.len()
         );
+        let off = Options {
+            intra_block: false,
+            ..Options::new(&text, "")
+        };
+        let without = Runtime::prepare(&off, &HashSet::new()).unwrap();
+        assert!(!without.prototypes.contains("barrier") && !without.prototypes.contains("sync("));
         assert!(!runtime.prototypes.contains('\n'));
     }
 
     #[test]
     fn the_runtimes_helpers_make_way_for_the_users_names() {
-        let runtime = Runtime::prepare(
-            STUB,
-            &HashSet::from(["stub_counter", "__gsan_access"]),
-            false,
-        )
-        .unwrap();
+        let taken = HashSet::from(["stub_counter", "__gsan_access"]);
+        let runtime = Runtime::prepare(&Options::new(STUB, ""), &taken).unwrap();
         assert!(runtime.text.contains("__gsan_stub_counter"));
         assert!(!runtime.text.contains(" stub_counter"));
         assert!(!runtime.text.contains("__gsan___gsan_access"));
@@ -193,7 +199,7 @@ mod tests {
     #[test]
     fn a_runtime_without_a_hook_is_refused() {
         let text = STUB.replace("__gsan_fence", "other");
-        let error = Runtime::prepare(&text, &HashSet::new(), false)
+        let error = Runtime::prepare(&Options::new(&text, ""), &HashSet::new())
             .err()
             .unwrap();
         assert!(error.to_string().contains("__gsan_fence"), "{error}");
