@@ -90,6 +90,9 @@ pub struct Instrumented {
     /// The module was linked with the runtime before (it defines `__gsan_module`): the text is unchanged, there are no
     /// sites, and its kernels take the launch pointer as their own last parameter.
     pub already_linked: bool,
+    /// A function other than a kernel synchronises threads of a block without hooks: what [`EntryInfo::intra_block`] says of this
+    /// module's kernels takes that into account, and kernels of modules that are linked with it must too.
+    pub blind_function: bool,
 }
 
 impl Instrumented {
@@ -181,6 +184,7 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
         stats: Stats::default(),
         changes: Vec::new(),
         already_linked: false,
+        blind_function: false,
     };
     // The hooks are written while the module is read; what they depend on beyond their function is checked afterwards.
     let mut edits = Edits::new();
@@ -190,8 +194,9 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
     walker.first_site = options.first_site as usize;
     walker.block_hooks = options.block_hooks();
     let module = stream.functions(|function| walker.function(function))?;
-    if walker.block.blind_function {
-        // Any kernel of the module may call that function.
+    out.blind_function = walker.block.blind_function;
+    if out.blind_function {
+        // Any kernel of the module may call it.
         out.entries.iter_mut().for_each(|e| e.intra_block = false);
     }
     out.globals = info::globals(&module);

@@ -21,7 +21,13 @@ fuzz_target!(|bytes: &[u8]| {
     }
     assert_eq!(end, text.len());
 
-    match instrument(text, &Options::new(RUNTIME, "fuzz")) {
+    // The length picks the options.
+    let options = Options {
+        intra_block: bytes.len() % 8 != 1,
+        part: bytes.len() % 8 == 2,
+        ..Options::new(RUNTIME, "fuzz")
+    };
+    match instrument(text, &options) {
         Err(error) => assert!(!error.to_string().is_empty()),
         Ok(result) => {
             assert!(result.user_text() == text, "more than insertions");
