@@ -8,7 +8,8 @@
 use crate::interpreter::{self, Format, Run, Setup};
 use crate::oracle::{Model, Oracle};
 use crate::program::{Program, Space};
-use gsan_device::layout::{RaceKind, RaceRecord, RaceSide};
+use crate::trace::Finding;
+use gsan_device::layout::RaceKind;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -21,8 +22,12 @@ pub enum Class {
     OnePerAccess,
     /// Cluster scope counts as the device's.
     ClusterScope,
-    /// Two threads of one block.
+    /// Two threads of one block, which the reference cell can't tell apart.
     SameBlock,
+    /// Two lanes of one warp.
+    SameWarp,
+    /// Two warps of one block: what is followed there is coarser than the memory model.
+    IntraBlockApprox,
     /// Ordered if a block is one thread.
     BlockIdentity,
     /// Strong accesses of different width or place that share a word.
@@ -150,11 +155,11 @@ pub fn compare(program: &Program, setup: &Setup, run: &Run, reference: &Referenc
         .collect();
     let mut found = vec![false; ptx.events.len()];
     let (mut no_sc, mut distrustful) = (None, None);
-    for record in &run.races {
-        let Some(&current) = by_id.get(&(record.current.site as usize)) else {
-            continue;
-        };
-        found[current] = true;
+    for finding in &run.findings {
+        let current: Vec<usize> = (finding.current.iter())
+            .filter_map(|id| by_id.get(id).copied())
+            .collect();
+        current.iter().for_each(|&c| found[c] = true);
         let no_sc = no_sc.get_or_insert_with(|| {
             Oracle::new(
                 &run.trace,
@@ -164,13 +169,13 @@ pub fn compare(program: &Program, setup: &Setup, run: &Run, reference: &Referenc
                 },
             )
         });
-        let mut verdict = judge(run, &ptx, no_sc, record, current);
-        if verdict > Verdict::OtherPartner && other_partner(&ptx, record, current) {
+        let mut verdict = judge(run, &ptx, no_sc, finding, &current);
+        if verdict > Verdict::OtherPartner && other_partner(&ptx, finding, &current) {
             verdict = Verdict::OtherPartner;
         }
         if verdict == Verdict::False {
             let distrustful = distrustful.get_or_insert_with(|| ptx.without_raced(&run.trace));
-            if judge(run, distrustful, distrustful, record, current) != Verdict::False {
+            if judge(run, distrustful, distrustful, finding, &current) != Verdict::False {
                 verdict = Verdict::AfterRace;
             }
         }
@@ -178,7 +183,7 @@ pub fn compare(program: &Program, setup: &Setup, run: &Run, reference: &Referenc
         if verdict == Verdict::False {
             outcome.failures.push(Failure {
                 false_alarm: true,
-                text: describe_record(run, &ptx, record, current),
+                text: describe_finding(run, &ptx, finding, &current),
             });
         }
     }
@@ -193,10 +198,10 @@ pub fn compare(program: &Program, setup: &Setup, run: &Run, reference: &Referenc
     };
     for (x, y) in ptx.pairs() {
         let class = if found[x] || found[y] {
-            let exact = run
-                .races
-                .iter()
-                .any(|r| names(run, &ptx, r, x, y) || names(run, &ptx, r, y, x));
+            let exact = run.findings.iter().any(|f| {
+                let may_be = |e: usize| f.current.contains(&ptx.events[e].id);
+                may_be(y) && names(run, &ptx, f, x, y) || may_be(x) && names(run, &ptx, f, y, x)
+            });
             if exact {
                 Class::Found
             } else {
@@ -216,62 +221,61 @@ pub fn compare(program: &Program, setup: &Setup, run: &Run, reference: &Referenc
     outcome
 }
 
-/// Whether a record can mean this pair.
-fn names(run: &Run, oracle: &Oracle, record: &RaceRecord, prior: usize, current: usize) -> bool {
-    if oracle.events[current].id != record.current.site as usize {
-        return false;
-    }
-    let thread = run.trace.threads[oracle.events[prior].access.thread];
-    let launch = run.kernel_of_launch.get(record.prior.launch_id as usize);
-    let known = |bit: u32| record.prior.known & bit != 0;
-    fits(oracle, record, prior, current)
-        && (!known(RaceSide::LAUNCH) || launch == Some(&thread.kernel))
-        && (!known(RaceSide::BLOCK) || record.prior.block[0] as usize == thread.block)
+/// Whether a finding of the current access can mean this pair.
+fn names(run: &Run, oracle: &Oracle, finding: &Finding, prior: usize, current: usize) -> bool {
+    let of = |e: usize| run.trace.threads[oracle.events[e].access.thread];
+    let (thread, prior_is) = (of(prior), finding.prior);
+    // The reference cell knows slots, not threads; a thread that is known is known exactly.
+    fits(oracle, finding, prior, current)
+        && prior_is.kernel.is_none_or(|k| k == thread.kernel)
+        && prior_is.block.is_none_or(|b| b == thread.block)
+        && prior_is.linear.is_none_or(|l| l == thread.linear)
 }
 
-/// Whether the access races in the way that the record says, with whomever.
-fn other_partner(ptx: &Oracle, record: &RaceRecord, current: usize) -> bool {
-    (0..ptx.events.len()).any(|prior| {
-        let (x, y) = (prior.min(current), prior.max(current));
-        prior != current && fits(ptx, record, prior, current) && ptx.races(x, y)
+/// Whether one of the accesses races in the way that the finding says, with whomever.
+fn other_partner(ptx: &Oracle, finding: &Finding, current: &[usize]) -> bool {
+    current.iter().any(|&current| {
+        (0..ptx.events.len()).any(|prior| {
+            let (x, y) = (prior.min(current), prior.max(current));
+            prior != current && fits(ptx, finding, prior, current) && ptx.races(x, y)
+        })
     })
 }
 
-/// Whether a record's kind can mean this pair.
-fn fits(oracle: &Oracle, record: &RaceRecord, prior: usize, current: usize) -> bool {
+/// Whether a finding's kind can mean this pair.
+fn fits(oracle: &Oracle, finding: &Finding, prior: usize, current: usize) -> bool {
     let (p, c) = (&oracle.events[prior].access, &oracle.events[current].access);
-    if record.kind == RaceKind::Raw as u32 {
-        p.writes && c.reads
-    } else if record.kind == RaceKind::War as u32 {
-        p.reads && c.writes
-    } else {
-        p.writes && c.writes
+    match finding.kind {
+        RaceKind::Raw => p.writes && c.reads,
+        RaceKind::War => p.reads && c.writes,
+        RaceKind::Waw => p.writes && c.writes,
     }
 }
 
-fn judge(run: &Run, ptx: &Oracle, no_sc: &Oracle, record: &RaceRecord, current: usize) -> Verdict {
-    let mut best = Verdict::False;
-    for prior in 0..ptx.events.len() {
-        if prior == current || !names(run, ptx, record, prior, current) {
-            continue;
-        }
-        let (x, y) = (prior.min(current), prior.max(current));
-        let verdict = if ptx.races(x, y) {
-            Verdict::Race
-        } else if ptx.conflict(x, y) && !ptx.ordered_before_acquiring(x, y) {
-            Verdict::AtTheHook
-        } else if no_sc.conflict(x, y)
-            && (!no_sc.ordered(x, y) || !no_sc.ordered_before_acquiring(x, y))
-        {
-            Verdict::ScFences
-        } else if sub_word(ptx, x, y) {
-            Verdict::SubWord
-        } else {
-            Verdict::False
-        };
-        best = best.min(verdict);
+fn judge(run: &Run, ptx: &Oracle, no_sc: &Oracle, finding: &Finding, current: &[usize]) -> Verdict {
+    let pairs = (current.iter()).flat_map(|&c| (0..ptx.events.len()).map(move |prior| (prior, c)));
+    let named = pairs.filter(|&(p, c)| p != c && names(run, ptx, finding, p, c));
+    named
+        .map(|(prior, current)| verdict(ptx, no_sc, prior.min(current), prior.max(current)))
+        .min()
+        .unwrap_or(Verdict::False)
+}
+
+/// In what sense a finding of this pair is right.
+fn verdict(ptx: &Oracle, no_sc: &Oracle, x: usize, y: usize) -> Verdict {
+    if ptx.races(x, y) {
+        Verdict::Race
+    } else if ptx.conflict(x, y) && !ptx.ordered_before_acquiring(x, y) {
+        Verdict::AtTheHook
+    } else if no_sc.conflict(x, y)
+        && (!no_sc.ordered(x, y) || !no_sc.ordered_before_acquiring(x, y))
+    {
+        Verdict::ScFences
+    } else if sub_word(ptx, x, y) {
+        Verdict::SubWord
+    } else {
+        Verdict::False
     }
-    best
 }
 
 /// Different bytes of one word, which would race if they were the same.
@@ -297,8 +301,13 @@ impl Explain<'_> {
     fn class(&mut self, x: usize, y: usize) -> Class {
         let (a, b) = (self.ptx.events[x].access, self.ptx.events[y].access);
         let threads = &self.run.trace.threads;
-        if threads[a.thread].global_block == threads[b.thread].global_block {
-            return Class::SameBlock;
+        let (s, t) = (threads[a.thread], threads[b.thread]);
+        if s.global_block == t.global_block {
+            return match self.setup.format {
+                Format::Reference => Class::SameBlock,
+                Format::Wide if s.warp() == t.warp() => Class::SameWarp,
+                Format::Wide => Class::IntraBlockApprox,
+            };
         }
         if a.place.space == Space::Foreign {
             return Class::NoShadow;
@@ -363,9 +372,9 @@ impl Explain<'_> {
                 .enumerate()
                 .map(|(n, id)| (id, (n, n)))
                 .collect();
-            run.races
-                .iter()
-                .filter_map(|r| ids.get(&(r.current.site as usize)).copied())
+            (run.findings.iter())
+                .flat_map(|f| &f.current)
+                .filter_map(|id| ids.get(id).copied())
                 .collect()
         });
         found.iter().any(|&(n, _)| n == x || n == y)
@@ -456,16 +465,15 @@ fn describe_pair(run: &Run, oracle: &Oracle, x: usize, y: usize) -> String {
     )
 }
 
-fn describe_record(run: &Run, oracle: &Oracle, record: &RaceRecord, current: usize) -> String {
-    let kind = ["?", "RAW", "WAR", "WAW"][record.kind.min(3) as usize];
+fn describe_finding(run: &Run, oracle: &Oracle, finding: &Finding, current: &[usize]) -> String {
+    let who: Vec<String> = (current.iter())
+        .map(|&e| describe_access(run, oracle, e))
+        .collect();
     format!(
-        "{kind} class {} at {}, prior: launch {} block {} slot {} epoch {} (known {:#x})",
-        record.class,
-        describe_access(run, oracle, current),
-        record.prior.launch_id,
-        record.prior.block[0],
-        record.prior.slot,
-        record.prior.epoch,
-        record.prior.known,
+        "{:?} class {:?} at {}, prior: {:?}",
+        finding.kind,
+        finding.class,
+        who.join(" or "),
+        finding.prior,
     )
 }

@@ -4,15 +4,17 @@
 //! hook after it. Other threads' steps come between. The order of the steps is recorded, so that the same instructions can be
 //! run again in the same order on another device, or with their hooks right beside them.
 
-use crate::program::{Access, HostStep, Kind, Op, Place, Program, Space};
+use crate::program::{Access, Barrier, HostStep, Kind, Op, Place, Program, Space, WARP};
 use crate::random::Random;
-use crate::trace::{self, Item, ThreadInfo, Trace};
+use crate::trace::{self, Finding, Item, Prior, ThreadInfo, Trace};
 use gsan_device::block;
 use gsan_device::cell::Cell;
 use gsan_device::clock::State;
 use gsan_device::detector;
 use gsan_device::host::{Device, Host, Shape};
-use gsan_device::layout::{self, Counters, Op as Word, RaceRecord, Scope};
+use gsan_device::layout::{
+    self, Counters, Op as Word, RaceClass, RaceKind, RaceRecord, RaceSide, Scope,
+};
 use gsan_device::reference::ReferenceCell;
 use gsan_device::wide::Wide;
 
@@ -136,18 +138,61 @@ enum Step {
 #[derive(Clone, Debug, Default)]
 pub struct Schedule(Vec<Step>);
 
+impl Schedule {
+    /// The order of a trace's instructions, for [`replay`] with hooks right beside them.
+    pub fn of(program: &Program, trace: &Trace) -> Schedule {
+        let mut steps = Vec::new();
+        let of_kernel = |step: usize| match program.host.get(step) {
+            Some(HostStep::Launch { kernel, stream }) => Some((*kernel, *stream)),
+            _ => None,
+        };
+        let threads = || trace.threads.iter().enumerate();
+        for item in &trace.items {
+            match item {
+                Item::Host(..) => steps.push(Step::Host),
+                Item::Task(step) => match program.host.get(*step) {
+                    Some(HostStep::Launch { kernel, stream }) => {
+                        steps.push(Step::Task(*stream));
+                        let firsts =
+                            threads().filter(|(_, t)| t.kernel == *kernel && t.thread == 0);
+                        steps.extend(firsts.map(|(_, t)| Step::Enter(t.global_block)));
+                    }
+                    Some(
+                        HostStep::Record { stream, .. }
+                        | HostStep::Wait { stream, .. }
+                        | HostStep::Synchronize { stream },
+                    ) => steps.push(Step::Task(*stream)),
+                    None => {}
+                },
+                Item::KernelEnd(step) => {
+                    if let Some((kernel, _)) = of_kernel(*step) {
+                        let all = threads().filter(|(_, t)| t.kernel == kernel);
+                        steps.extend(all.map(|(i, _)| Step::Leave(i)));
+                    }
+                }
+                Item::Access(_, access) => steps.push(Step::Instruction(access.thread)),
+                Item::Fence(thread, ..) | Item::Arrive(thread, _) => {
+                    steps.push(Step::Instruction(*thread));
+                }
+                Item::Barrier { waiters, .. } => {
+                    steps.extend(waiters.iter().map(|&t| Step::After(t)));
+                }
+            }
+        }
+        Schedule(steps)
+    }
+}
+
 /// What came of a run.
 pub struct Run {
     /// What happened.
     pub trace: Trace,
     /// In what order.
     pub schedule: Schedule,
-    /// What the detector found; a site is an access's number in the trace.
-    pub races: Vec<RaceRecord>,
+    /// What the detector found.
+    pub findings: Vec<Finding>,
     /// What it tallied.
     pub counters: Counters,
-    /// Which kernel a launch number means.
-    pub kernel_of_launch: Vec<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -158,7 +203,7 @@ enum Phase {
     Instruction,
     After,
     /// At a barrier.
-    Barrier,
+    Barrier(u32),
     Leaving,
     Gone,
 }
@@ -176,7 +221,21 @@ struct Thread {
     id: usize,
     /// It has waited in vain and lets others go first.
     patient: bool,
+    /// It has waited in vain too often: only its barriers are left.
+    given_up: bool,
 }
+
+/// A barrier in its current phase.
+#[derive(Clone, Default)]
+struct Gathering {
+    /// Who has arrived, and who of them waits.
+    arrived: Vec<usize>,
+    waiters: Vec<usize>,
+    count: u32,
+}
+
+/// Barriers that a block has.
+const BARRIERS: usize = 16;
 
 struct Machine<'a> {
     program: &'a Program,
@@ -184,6 +243,7 @@ struct Machine<'a> {
     threads: Vec<Thread>,
     /// First thread and number of threads of each global block.
     blocks: Vec<(usize, usize)>,
+    barriers: Vec<[Gathering; BARRIERS]>,
     sm_of_block: Vec<u32>,
     entered: Vec<bool>,
     /// Per stream: tasks not yet begun, in order; and the launch that runs.
@@ -235,7 +295,15 @@ pub fn replay(program: &Program, setup: &Setup, schedule: &Schedule, glued: bool
     let mut machine = Machine::new(program, setup);
     for &step in &schedule.0 {
         match step {
-            Step::Before(_) | Step::After(_) if glued => {}
+            Step::Before(_) if glued => {}
+            Step::After(t) if glued => {
+                // Whoever waits at a barrier goes on later than it arrived.
+                if let (Phase::After, Some(Op::Barrier(_))) =
+                    (machine.threads[t].phase, machine.op(t))
+                {
+                    machine.take(step, true);
+                }
+            }
             Step::Instruction(t) if glued => {
                 machine.take(Step::Before(t), true);
                 machine.take(Step::Instruction(t), true);
@@ -273,6 +341,7 @@ impl<'a> Machine<'a> {
                     global_block,
                     cluster: clusters,
                     thread: t,
+                    linear: program.kernels[k].blocks[b].linear(t),
                 },
                 phase: Phase::Waiting,
                 index: 0,
@@ -283,6 +352,7 @@ impl<'a> Machine<'a> {
                 success: true,
                 id: 0,
                 patient: false,
+                given_up: false,
             });
         }
         let streams = 1
@@ -303,6 +373,7 @@ impl<'a> Machine<'a> {
                 .map(|b| b as u32 % setup.shape.num_sms)
                 .collect(),
             entered: vec![false; blocks.len()],
+            barriers: vec![Default::default(); blocks.len()],
             blocks,
             queues: vec![Vec::new(); streams],
             running: vec![None; streams],
@@ -322,9 +393,8 @@ impl<'a> Machine<'a> {
                     items: Vec::new(),
                 },
                 schedule: Schedule::default(),
-                races: Vec::new(),
+                findings: Vec::new(),
                 counters: Counters::default(),
-                kernel_of_launch: vec![usize::MAX; steps],
             },
             threads,
         };
@@ -334,9 +404,29 @@ impl<'a> Machine<'a> {
     }
 
     fn finish(mut self) -> Run {
-        self.out.races = self.setup.device.races();
+        let races = self.setup.device.races();
+        self.out.findings = races.iter().filter_map(|r| self.finding(r)).collect();
         self.out.counters = self.setup.device.counters();
         self.out
+    }
+
+    /// A record in terms of the trace: a site is an access's number, a launch number the host's step.
+    fn finding(&self, record: &RaceRecord) -> Option<Finding> {
+        let kind = [RaceKind::Raw, RaceKind::War, RaceKind::Waw];
+        let prior = &record.prior;
+        let known = |bits: u32| prior.known & bits != 0;
+        let kernel = self.kernel_of(prior.launch_id as usize);
+        Some(Finding {
+            kind: kind.into_iter().find(|&k| k as u32 == record.kind)?,
+            class: classes().find(|&c| c as u32 == record.class)?,
+            current: vec![record.current.site as usize],
+            prior: Prior {
+                kernel: kernel.filter(|_| known(RaceSide::LAUNCH)),
+                block: known(RaceSide::BLOCK).then_some(prior.block[0] as usize),
+                linear: known(RaceSide::THREAD | RaceSide::LINEAR_THREAD)
+                    .then_some(prior.thread[0]),
+            },
+        })
     }
 
     /// A fresh row that joins others.
@@ -394,7 +484,7 @@ impl<'a> Machine<'a> {
             Phase::Instruction => Some(Step::Instruction(t)),
             Phase::After => Some(Step::After(t)),
             Phase::Leaving => Some(Step::Leave(t)),
-            Phase::Waiting | Phase::Barrier | Phase::Gone => None,
+            Phase::Waiting | Phase::Barrier(_) | Phase::Gone => None,
         };
         let all = || self.threads.iter().enumerate();
         steps.extend(
@@ -409,8 +499,8 @@ impl<'a> Machine<'a> {
     }
 
     fn kernel_of(&self, step: usize) -> Option<usize> {
-        match self.program.host[step] {
-            HostStep::Launch { kernel, .. } => Some(kernel),
+        match self.program.host.get(step) {
+            Some(HostStep::Launch { kernel, .. }) => Some(*kernel),
             _ => None,
         }
     }
@@ -429,7 +519,9 @@ impl<'a> Machine<'a> {
                 self.instruction(t);
             }
             Step::After(t) => {
-                if let Some(Op::Access(access)) = self.op(t) {
+                if let Some(Op::Barrier(barrier)) = self.op(t) {
+                    self.after_barrier(t, barrier);
+                } else if let Some(Op::Access(access)) = self.op(t) {
                     let thread = &self.threads[t];
                     if let Some(state) = self.state(t) {
                         let addr = self.address(access.place);
@@ -478,7 +570,6 @@ impl<'a> Machine<'a> {
                 let base = self.new_row(&from);
                 let out = self.new_row(&[]);
                 self.records_of_step[index] = self.setup.device.launch(index as u32, base, out);
-                self.out.kernel_of_launch[index] = kernel;
                 self.stream_row[stream] = out;
                 self.running[stream] = Some(index);
                 self.end_kernel_if_done(kernel);
@@ -514,7 +605,7 @@ impl<'a> Machine<'a> {
                 stream as u64,
                 self.sm_of_block[block],
                 info.block as u32,
-                (t - first) as u32,
+                self.threads[t].info.linear,
                 count as u32,
             );
             if t == first {
@@ -547,11 +638,15 @@ impl<'a> Machine<'a> {
 
     /// Sets the phase for the thread's next instruction.
     fn skip_to_work(&mut self, t: usize) {
+        while self.threads[t].given_up
+            && matches!(self.op(t), Some(Op::Access(_) | Op::Fence { .. }))
+        {
+            self.threads[t].index += 1;
+        }
         match self.op(t) {
-            None => self.threads[t].phase = Phase::Leaving,
-            Some(Op::Barrier) => {
-                self.threads[t].phase = Phase::Barrier;
-                self.open_barrier(self.threads[t].info.global_block);
+            None => {
+                self.threads[t].phase = Phase::Leaving;
+                self.open_barriers(self.threads[t].info.global_block);
             }
             Some(_) => self.threads[t].phase = Phase::Before,
         }
@@ -623,7 +718,8 @@ impl<'a> Machine<'a> {
                 self.threads[t].index += 1;
                 self.skip_to_work(t);
             }
-            _ => {}
+            Some(Op::Barrier(barrier)) => self.arrive(t, barrier),
+            None => {}
         }
     }
 
@@ -656,7 +752,8 @@ impl<'a> Machine<'a> {
                     thread.patient = true;
                     thread.phase = Phase::Before;
                 } else {
-                    thread.phase = Phase::Leaving;
+                    thread.given_up = true;
+                    self.skip_to_work(t);
                 }
             }
             _ => {
@@ -667,29 +764,54 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Lets a block's threads pass their barrier if all that have not left are there.
-    fn open_barrier(&mut self, block: usize) {
-        let (first, count) = self.blocks[block];
-        let members = first..first + count;
-        let there: Vec<usize> = members
-            .clone()
-            .filter(|&t| self.threads[t].phase == Phase::Barrier)
-            .collect();
-        let gone = members
-            .filter(|&t| matches!(self.threads[t].phase, Phase::Leaving | Phase::Gone))
-            .count();
-        if there.is_empty() || there.len() + gone < count {
-            return;
-        }
-        self.out.trace.items.push(Item::Barrier(there.clone()));
-        for &t in &there {
+    fn arrive(&mut self, t: usize, barrier: Barrier) {
+        let block = self.threads[t].info.global_block;
+        self.out.trace.items.push(Item::Arrive(t, barrier.id));
+        let gathering = &mut self.barriers[block][barrier.id as usize % BARRIERS];
+        gathering.count = barrier.count;
+        gathering.arrived.push(t);
+        if barrier.arrive {
             self.threads[t].index += 1;
-            self.threads[t].phase = Phase::Before;
+            self.skip_to_work(t);
+        } else {
+            gathering.waiters.push(t);
+            self.threads[t].phase = Phase::Barrier(barrier.id);
         }
-        for t in there {
-            if self.threads[t].phase == Phase::Before {
-                self.skip_to_work(t);
+        self.open_barriers(block);
+    }
+
+    /// The hook behind a barrier that the thread has waited for.
+    fn after_barrier(&mut self, t: usize, _barrier: Barrier) {
+        self.threads[t].index += 1;
+        self.skip_to_work(t);
+    }
+
+    /// Lets those who wait at a block's barriers go on where enough have arrived.
+    fn open_barriers(&mut self, block: usize) {
+        let (first, count) = self.blocks[block];
+        let gone = |t: &usize| matches!(self.threads[*t].phase, Phase::Leaving | Phase::Gone);
+        let live = (first..first + count).filter(|t| !gone(t)).count();
+        let info = self.threads[first].info;
+        let lanes = self.program.kernels[info.kernel].blocks[info.block].lanes();
+        for id in 0..BARRIERS {
+            let gathering = &self.barriers[block][id];
+            let arrived = gathering.arrived.len();
+            let complete = match gathering.count {
+                0 => arrived >= live,
+                count => arrived * (WARP / lanes) >= count as usize,
+            };
+            if arrived == 0 || !complete {
+                continue;
             }
+            let waiters = std::mem::take(&mut self.barriers[block][id]).waiters;
+            for &t in &waiters {
+                self.threads[t].phase = Phase::After;
+            }
+            self.out.trace.items.push(Item::Barrier {
+                block,
+                id: id as u32,
+                waiters,
+            });
         }
     }
 
@@ -698,7 +820,7 @@ impl<'a> Machine<'a> {
             block::exit(host);
         }
         self.threads[t].phase = Phase::Gone;
-        self.open_barrier(self.threads[t].info.global_block);
+        self.open_barriers(self.threads[t].info.global_block);
         self.end_kernel_if_done(self.threads[t].info.kernel);
     }
 
@@ -719,6 +841,20 @@ impl<'a> Machine<'a> {
             }
         }
     }
+}
+
+fn classes() -> impl Iterator<Item = RaceClass> {
+    use RaceClass::*;
+    [
+        Race,
+        ScopeTooNarrow,
+        MissingAcquire,
+        MissingRelease,
+        MixedWidth,
+        StaleNc,
+        IntraBlock,
+    ]
+    .into_iter()
 }
 
 /// The hooks' word for an access.

@@ -3,7 +3,7 @@
 //! Written from the ISA's chapter "Memory consistency model"; nothing here is shared with the detector. A trace fixes
 //! what the model leaves to run time: which write each read reads from, and the order of the `fence.sc`s.
 //!
-//! * **Base causality** is program order, `bar.sync`, kernel boundaries, events, host synchronisation, the order of
+//! * **Base causality** is program order, barriers (whoever has arrived before whoever waited), kernel boundaries, events, host synchronisation, the order of
 //!   `fence.sc`s whose scopes include each other, and release patterns synchronising with acquire patterns, closed
 //!   transitively: a vector clock per thread, with a component per thread.
 //! * A **release pattern** is a release operation, or an earlier release operation on the same location or an earlier
@@ -160,6 +160,8 @@ pub struct Oracle {
     observers: BTreeMap<u32, Vec<Observer>>,
     foreign: BTreeMap<u32, Vec<Pattern>>,
     sc_fences: Vec<Pattern>,
+    /// What those who have arrived at a barrier know, until it is complete.
+    barriers: BTreeMap<(usize, u32), Clock>,
     raced: Vec<u32>,
     streams: BTreeMap<usize, Clock>,
     host: Clock,
@@ -226,6 +228,7 @@ impl Oracle {
             observers: BTreeMap::new(),
             foreign: BTreeMap::new(),
             sc_fences: Vec::new(),
+            barriers: BTreeMap::new(),
             raced,
             streams: BTreeMap::new(),
             host: zero(),
@@ -260,12 +263,15 @@ impl Oracle {
             }
             Item::Access(id, access) => self.access(*id, *access),
             Item::Fence(thread, order, scope) => self.fence(*thread, *order, *scope),
-            Item::Barrier(threads) => {
-                let mut all = vec![0; self.agents.len()];
-                for &t in threads {
-                    join(&mut all, &self.agents[self.agents_of[t]].clock);
-                }
-                for &t in threads {
+            Item::Arrive(thread, id) => {
+                let clock = &self.agents[self.agents_of[*thread]].clock;
+                let block = self.blocks_of[*thread];
+                let all = self.barriers.entry((block, *id));
+                join(all.or_insert_with(|| vec![0; clock.len()]), clock);
+            }
+            Item::Barrier { block, id, waiters } => {
+                let all = self.barriers.remove(&(*block, *id)).unwrap_or_default();
+                for &t in waiters {
                     let agent = self.agents_of[t];
                     join(&mut self.agents[agent].clock, &all);
                 }

@@ -1,7 +1,7 @@
 //! Small parallel programs: what the threads of a few kernels do to a few words of memory, and what the host does.
 //!
 //! There are no branches but one: an operation may wait for what it reads ([`Until`]), and a thread that waits in vain
-//! leaves. Memory starts as zeros.
+//! gives up: it takes part in its remaining barriers and does nothing else. Memory starts as zeros.
 
 use gsan_device::layout::{Order, Scope};
 use std::fmt;
@@ -29,10 +29,29 @@ pub struct Kernel {
 pub struct Block {
     /// What each thread does.
     pub threads: Vec<Vec<Op>>,
+    /// How many of a warp's lanes there are: 1 (also for 0) or more. The others do nothing at all.
+    pub lanes: usize,
 }
 
-/// Threads of a warp, for a detector that can tell warps apart.
-pub const WARP: usize = 2;
+impl Block {
+    /// The lanes of a warp that there are.
+    pub fn lanes(&self) -> usize {
+        self.lanes.clamp(1, 32)
+    }
+
+    /// The linear index of a thread in its block.
+    pub fn linear(&self, thread: usize) -> u32 {
+        (thread / self.lanes() * WARP + thread % self.lanes()) as u32
+    }
+
+    /// Warps with anybody in them.
+    pub fn warps(&self) -> usize {
+        self.threads.len().div_ceil(self.lanes())
+    }
+}
+
+/// Threads of a warp.
+pub const WARP: usize = 32;
 
 /// One step of the host.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,8 +96,28 @@ pub enum Op {
         /// Its scope.
         scope: Scope,
     },
-    /// `bar.sync 0`: all threads of the block that have not left.
-    Barrier,
+    /// `bar.sync` or `bar.arrive`.
+    Barrier(Barrier),
+}
+
+/// A barrier of the block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Barrier {
+    /// Which, below 16.
+    pub id: u32,
+    /// Threads that it waits for, whole warps; 0: all of the block that have not left.
+    pub count: u32,
+    /// `bar.arrive`: does not wait.
+    pub arrive: bool,
+}
+
+impl Barrier {
+    /// `bar.sync 0`.
+    pub const ALL: Barrier = Barrier {
+        id: 0,
+        count: 0,
+        arrive: false,
+    };
 }
 
 /// A memory instruction.
@@ -180,7 +219,7 @@ impl Space {
     pub const ALL: [Space; 3] = [Space::Checked, Space::Variable, Space::Foreign];
 }
 
-/// What a thread waits for; when it has tried often enough it leaves.
+/// What a thread waits for; when it has tried often enough it gives up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Until {
     /// The condition on the value that was read.
@@ -294,13 +333,24 @@ impl fmt::Display for Access {
             None => Ok(()),
             Some(Until { condition, retries }) => match condition {
                 Condition::AtLeast(v) => {
-                    write!(f, "   until >= {v} (else leave; {retries} retries)")
+                    write!(f, "   until >= {v} (else give up; {retries} retries)")
                 }
                 Condition::Equals(v) => {
-                    write!(f, "   until == {v} (else leave; {retries} retries)")
+                    write!(f, "   until == {v} (else give up; {retries} retries)")
                 }
             },
         }
+    }
+}
+
+impl fmt::Display for Barrier {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let name = if self.arrive { "arrive" } else { "sync" };
+        write!(f, "bar.{name} {}", self.id)?;
+        if self.count > 0 {
+            write!(f, ", {}", self.count)?;
+        }
+        Ok(())
     }
 }
 
@@ -311,7 +361,7 @@ impl fmt::Display for Op {
             Op::Fence { order, scope } => {
                 write!(f, "fence.{}{}", suffix(*order), scope_name(*scope))
             }
-            Op::Barrier => f.write_str("bar.sync 0"),
+            Op::Barrier(barrier) => barrier.fmt(f),
         }
     }
 }
@@ -344,7 +394,12 @@ impl fmt::Display for Program {
             }
             for (b, block) in kernel.blocks.iter().enumerate() {
                 for (t, ops) in block.threads.iter().enumerate() {
-                    writeln!(f, "kernel {k} block {b} thread {t} (warp {}):", t / WARP)?;
+                    let linear = block.linear(t) as usize;
+                    let (warp, lane) = (linear / WARP, linear % WARP);
+                    writeln!(
+                        f,
+                        "kernel {k} block {b} thread {t} (warp {warp} lane {lane}):"
+                    )?;
                     for op in ops {
                         writeln!(f, "    {op}")?;
                     }

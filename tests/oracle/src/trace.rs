@@ -1,7 +1,7 @@
 //! What happened in one run, in the order of the instructions: sequentially consistent, so that reads-from is known.
 
-use crate::program::{HostStep, Place};
-use gsan_device::layout::{Order, Scope};
+use crate::program::{HostStep, Place, WARP};
+use gsan_device::layout::{Order, RaceClass, RaceKind, Scope};
 
 /// A thread's place in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,8 +14,17 @@ pub struct ThreadInfo {
     pub global_block: usize,
     /// The cluster: clusters of all kernels, numbered through.
     pub cluster: usize,
-    /// Index in the block.
+    /// Index in the program's block.
     pub thread: usize,
+    /// Linear index in the block on a device, where warps have [`WARP`] threads.
+    pub linear: u32,
+}
+
+impl ThreadInfo {
+    /// The warp in the block.
+    pub fn warp(&self) -> usize {
+        self.linear as usize / WARP
+    }
 }
 
 /// A run.
@@ -25,6 +34,30 @@ pub struct Trace {
     pub threads: Vec<ThreadInfo>,
     /// What happened.
     pub items: Vec<Item>,
+}
+
+/// What the detector has found, in terms of a trace.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Which of the two wrote.
+    pub kind: RaceKind,
+    /// The class that the detector gave it.
+    pub class: RaceClass,
+    /// Numbers of the accesses that may have found it: one, or the several times that its instruction was executed.
+    pub current: Vec<usize>,
+    /// The other side, as far as it is known.
+    pub prior: Prior,
+}
+
+/// The earlier side of a finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prior {
+    /// The kernel.
+    pub kernel: Option<usize>,
+    /// The block in it.
+    pub block: Option<usize>,
+    /// Linear index of the thread in the block.
+    pub linear: Option<u32>,
 }
 
 /// A step of a run.
@@ -40,8 +73,17 @@ pub enum Item {
     Access(usize, Access),
     /// A fence.
     Fence(usize, Order, Scope),
-    /// `bar.sync` of these threads is complete.
-    Barrier(Vec<usize>),
+    /// A thread has arrived at a barrier of its block.
+    Arrive(usize, u32),
+    /// A barrier is complete: these threads, which waited, go on.
+    Barrier {
+        /// The block, in the numbers of [`ThreadInfo::global_block`].
+        block: usize,
+        /// The barrier.
+        id: u32,
+        /// Who waited.
+        waiters: Vec<usize>,
+    },
 }
 
 /// A memory instruction that was executed.

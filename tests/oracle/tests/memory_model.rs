@@ -7,6 +7,7 @@ use gsan_oracle::oracle::{Model, Oracle};
 use gsan_oracle::program::{Place, Space};
 use gsan_oracle::trace::{Access, Item, ThreadInfo, Trace};
 
+#[derive(Clone)]
 struct Run(Trace);
 
 impl Run {
@@ -18,6 +19,7 @@ impl Run {
             global_block: b,
             cluster: b,
             thread: i,
+            linear: 32 * i as u32,
         });
         Run(Trace {
             threads: threads.collect(),
@@ -79,7 +81,23 @@ impl Run {
     }
 
     fn barrier(mut self, threads: &[usize]) -> Run {
-        self.0.items.push(Item::Barrier(threads.to_vec()));
+        for &t in threads {
+            self.0.items.push(Item::Arrive(t, 0));
+        }
+        self.complete(0, threads)
+    }
+
+    fn arrive(mut self, thread: usize, id: u32) -> Run {
+        self.0.items.push(Item::Arrive(thread, id));
+        self
+    }
+
+    fn complete(mut self, id: u32, waiters: &[usize]) -> Run {
+        self.0.items.push(Item::Barrier {
+            block: 0,
+            id,
+            waiters: waiters.to_vec(),
+        });
         self
     }
 
@@ -168,6 +186,57 @@ fn a_barrier_orders_a_blocks_threads_and_what_follows_from_them() {
     };
     assert_eq!(run(true), 0);
     assert_eq!(run(false), 1);
+}
+
+#[test]
+fn who_arrives_without_waiting_publishes_and_learns_nothing() {
+    // Thread 0 arrives, thread 1 waits.
+    let handed = |early: bool| {
+        let run = Run::new(&[0, 0]);
+        let run = if early { run.weak_st(0, 0) } else { run };
+        let run = run.arrive(0, 3);
+        let run = if early { run } else { run.weak_st(0, 0) };
+        run.arrive(1, 3).complete(3, &[1]).weak_ld(1, 0).races()
+    };
+    assert_eq!(handed(true), 0);
+    assert_eq!(handed(false), 1);
+    let back = Run::new(&[0, 0])
+        .weak_st(1, 0)
+        .arrive(1, 3)
+        .arrive(0, 3)
+        .complete(3, &[1])
+        .weak_ld(0, 0);
+    assert_eq!(back.races(), 1);
+}
+
+#[test]
+fn barriers_of_other_numbers_order_nothing() {
+    let run = Run::new(&[0, 0, 0])
+        .weak_st(0, 0)
+        .arrive(0, 1)
+        .arrive(1, 2)
+        .arrive(2, 2)
+        .complete(2, &[1, 2]);
+    assert_eq!(run.weak_ld(1, 0).races(), 1);
+}
+
+#[test]
+fn a_blocks_warps_synchronise_at_block_scope() {
+    let run = |scope, barrier: bool| {
+        let run = Run::new(&[0, 0, 1]).weak_st(0, 0).st(0, 8, Release, Cta);
+        let run = run.ld(1, 8, Acquire, Cta);
+        assert_eq!(run.clone().weak_ld(1, 0).races(), 0);
+        // What the block's scope has ordered is published further.
+        let run = if barrier { run.barrier(&[0, 1]) } else { run };
+        run.st(1, 12, Release, scope)
+            .ld(2, 12, Acquire, scope)
+            .weak_ld(2, 0)
+            .races()
+    };
+    assert_eq!(run(Gpu, false), 0);
+    assert_eq!(run(Gpu, true), 0);
+    // The flag itself races, too.
+    assert_eq!(run(Cta, true), 2);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use gsan_oracle::interpreter::Format;
 fn killer(edge: Edge, format: Format) -> Option<Case> {
     let campaign = Campaign {
         seed: 5_000_000,
-        programs: 5_000,
+        programs: 40_000,
         jobs: 1,
         without: Some(edge),
         max_failures: 3,
