@@ -21,6 +21,8 @@ pub(super) struct LoadedModule {
     plain_text: String,
     kernels: Vec<Rc<Kernel>>,
     infos: Vec<KernelInfo>,
+    /// The user's variables in global memory.
+    variables: Vec<String>,
     parts: Vec<Part>,
 }
 
@@ -159,6 +161,7 @@ impl Session {
             plain_text: ptx.into(),
             kernels,
             infos,
+            variables: prepared.variables,
             parts,
         });
         let published = self.publish_ranges(has_variables);
@@ -247,6 +250,15 @@ impl Session {
             .get(module.0 as usize)
             .ok_or(Error::UnknownModule(module))?;
         Ok(&loaded.infos)
+    }
+
+    /// The names of a module's `.global` variables.
+    pub fn variables(&self, module: ModuleId) -> Result<&[String]> {
+        let loaded = self
+            .modules
+            .get(module.0 as usize)
+            .ok_or(Error::UnknownModule(module))?;
+        Ok(&loaded.variables)
     }
 
     /// Address and bytes of a module's `.global` variable on a device; `None` if it has none of that name.
