@@ -6,6 +6,7 @@ use crate::layout::{
     ThreadState,
 };
 use crate::machine::{Machine, field};
+use crate::warps::WARP;
 use core::mem::{offset_of, size_of};
 
 /// The block's first thread, before the block's first barrier: takes a slot and leaves the block state where
@@ -168,11 +169,17 @@ fn move_in<M: Machine>(state: State<M>, launch: u64, claimed: bool) {
         m.store32(field!(state.addr, ThreadState, fence_token), 0);
         m.store64(field!(state.addr, ThreadState, last_acquired), u64::MAX);
         m.store64(field!(state.addr, ThreadState, last_pending), u64::MAX);
+        m.store32(field!(state.addr, ThreadState, pending_places), 0);
+        let flags = m.load32(field!(launch, LaunchRecord, flags));
+        let apart = flags & LaunchRecord::INTRA_BLOCK != 0 && m.block_threads() > WARP;
+        m.store32(field!(state.addr, ThreadState, intra_block), apart as u32);
         let head = m.load32(field!(state.addr, ThreadState, ring_head));
         m.store32(field!(state.addr, ThreadState, first_token), head);
         m.store32_release(field!(state.addr, ThreadState, clock_mode), 0);
         remember(state, launch, start, false);
     } else {
+        // Whose warp it was can't be told any more.
+        m.store32(field!(state.addr, ThreadState, intra_block), 0);
         state.import_row(base_row);
         state.tally(offset_of!(Counters, shared_slot));
         remember(state, launch, start, true);

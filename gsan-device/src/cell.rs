@@ -4,6 +4,7 @@ use crate::clock::{Lookup, State};
 use crate::layout::{Access, Epoch, Op, Order, RaceClass, RaceKind, Scope};
 use crate::machine::Machine;
 use crate::mutants::{Edge, without};
+use crate::warps::{ANY_WARP, WARP};
 
 /// A word's cell. Each method is one step of an access; the conflict that it returns is to be reported.
 pub trait Cell: Copy {
@@ -34,6 +35,9 @@ pub trait Cell: Copy {
 
     /// The release that a strong read with this scope acquires, if there is one.
     fn acquirable<M: Machine>(self, me: State<M>, scope: Scope) -> Option<Lookup<M>>;
+
+    /// Whether another warp of the own block may have written the word with a strong access.
+    fn written_by_own_block<M: Machine>(self, me: State<M>) -> bool;
 
     /// The word's last strong write by another thread, if nothing was released with it.
     fn unreleased<M: Machine>(self, me: State<M>, scope: Scope) -> Option<(u32, Epoch)>;
@@ -67,6 +71,14 @@ pub struct Prior {
     pub site: Option<u32>,
     /// Linear index of the thread in its block.
     pub linear: Option<u32>,
+}
+
+impl Prior {
+    /// The warp that did it, if the cell keeps that.
+    #[inline]
+    pub fn warp(self) -> u32 {
+        self.linear.map_or(ANY_WARP, |linear| linear / WARP)
+    }
 }
 
 /// What a check found.
@@ -117,7 +129,7 @@ pub fn class_of<M: Machine>(me: State<M>, prior: Prior, scope: Scope) -> Option<
     if prior.op.scope() != Scope::None && scope != Scope::None {
         return Some(RaceClass::ScopeTooNarrow);
     }
-    Some(me.missing(prior.thread, prior.epoch))
+    Some(me.missing(prior.thread, prior.epoch, prior.warp()))
 }
 
 /// RAW, WAR or WAW.

@@ -3,13 +3,15 @@
 //! A logical thread is a residency slot; its tenant (a block) knows the clock row that its launch inherited until it
 //! acquires something, then its own copy. Own epochs are `[start_epoch, epoch]`; earlier tenants of the slot are known
 //! only through the row, like anybody else. Entries only grow, so reading needs no lock, and whatever is read late can
-//! only add order, never lose it.
+//! only add order, never lose it. The warps of one block are `warps`' affair.
 
 use crate::layout::{
-    Counters, Epoch, GlobalState, RaceClass, ScalarClock, Scope, Snapshot, ThreadState,
+    Counters, Epoch, GlobalState, PartialClock, RaceClass, ScalarClock, Scope, Snapshot,
+    ThreadState, WORD,
 };
 use crate::machine::{Machine, field};
 use crate::mutants::{Edge, without};
+use crate::warps::ANY_WARP;
 
 /// A logical thread's state in memory.
 #[derive(Clone, Copy)]
@@ -22,6 +24,49 @@ pub struct State<M> {
     pub global: u64,
     /// Length of a clock row.
     pub num_threads: u32,
+}
+
+/// A row of clocks in memory and the entries for single warps beside it (address 0: none).
+#[derive(Clone, Copy)]
+pub struct Row {
+    entries: u64,
+    partials: u64,
+}
+
+impl Row {
+    /// The entry for a thread.
+    #[inline]
+    pub fn entry<M: Machine>(self, m: M, thread: u32) -> Epoch {
+        m.load32(self.entry_addr(thread))
+    }
+
+    #[inline]
+    fn entry_addr(self, thread: u32) -> u64 {
+        entry_addr(self.entries, thread)
+    }
+
+    /// The `i`-th entry for a single warp.
+    #[inline]
+    pub fn partial<M: Machine>(self, m: M, i: u32) -> PartialClock {
+        if self.partials == 0 {
+            return PartialClock::default();
+        }
+        PartialClock(m.load64(self.partial_addr(i)))
+    }
+
+    /// Where that is.
+    #[inline]
+    pub fn partial_addr(self, i: u32) -> u64 {
+        self.partials.wrapping_add(8 * i as u64)
+    }
+
+    fn clear_partials<M: Machine>(self, m: M) {
+        let mut i = 0;
+        while self.partials != 0 && i < PartialClock::PER_ROW as u32 {
+            m.store64(self.partial_addr(i), 0);
+            i += 1;
+        }
+    }
 }
 
 /// A published clock found by its token.
@@ -68,13 +113,22 @@ impl<M: Machine> Published<M> {
         self.m.load32(field!(self.addr, Snapshot, joined))
     }
 
+    /// The clock.
+    #[inline]
+    fn row(self) -> Row {
+        snapshot_row(self.addr)
+    }
+
     /// The clock's entry for a thread.
     #[inline]
     pub fn entry(self, thread: u32) -> Epoch {
-        self.m.load32(entry_addr(
-            self.addr + core::mem::size_of::<Snapshot>() as u64,
-            thread,
-        ))
+        self.row().entry(self.m, thread)
+    }
+
+    /// The clock's `i`-th entry for a single warp.
+    #[inline]
+    pub fn partial(self, i: u32) -> PartialClock {
+        self.row().partial(self.m, i)
     }
 
     /// Whether the snapshot is still the one that was found: what was read from it before this call is then whole.
@@ -112,6 +166,20 @@ fn entry_addr(row: u64, thread: u32) -> u64 {
     row.wrapping_add(4 * thread as u64)
 }
 
+/// A bit for the word at `addr`.
+#[inline]
+fn place(addr: u64) -> u32 {
+    1 << ((addr / WORD).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59)
+}
+
+#[inline]
+fn snapshot_row(snapshot: u64) -> Row {
+    Row {
+        entries: snapshot.wrapping_add(core::mem::size_of::<Snapshot>() as u64),
+        partials: field!(snapshot, Snapshot, partials),
+    }
+}
+
 impl<M: Machine> State<M> {
     /// The state at `addr`.
     #[inline]
@@ -144,6 +212,20 @@ impl<M: Machine> State<M> {
             .wrapping_add(
                 m.load64(field!(self.global, GlobalState, thread_stride))
                     .wrapping_mul(local as u64),
+            );
+        State { addr, ..self }
+    }
+
+    /// The first logical thread of this one's device.
+    #[inline]
+    pub fn first_of_device(self) -> Self {
+        let addr = self
+            .m
+            .load64(field!(self.global, GlobalState, threads))
+            .wrapping_add(
+                self.m
+                    .load64(field!(self.global, GlobalState, device_stride))
+                    .wrapping_mul(self.device_of(self.thread_id()) as u64),
             );
         State { addr, ..self }
     }
@@ -189,25 +271,36 @@ impl<M: Machine> State<M> {
     }
 
     #[inline]
-    fn own_clock(self) -> u64 {
-        self.addr.wrapping_add(ThreadState::CLOCK)
+    fn own_clock(self) -> Row {
+        Row {
+            entries: self.addr.wrapping_add(ThreadState::CLOCK),
+            partials: field!(self.addr, ThreadState, partials),
+        }
     }
 
     #[inline]
-    fn pending_clock(self) -> u64 {
-        self.addr
-            .wrapping_add(ThreadState::pending_offset(self.num_threads))
+    fn pending_clock(self) -> Row {
+        Row {
+            entries: self
+                .addr
+                .wrapping_add(ThreadState::pending_offset(self.num_threads)),
+            partials: field!(self.addr, ThreadState, pending_partials),
+        }
     }
 
     #[inline]
-    fn unreleased_clock(self) -> u64 {
-        self.addr
-            .wrapping_add(ThreadState::unreleased_offset(self.num_threads))
+    fn unreleased_clock(self) -> Row {
+        Row {
+            entries: self
+                .addr
+                .wrapping_add(ThreadState::unreleased_offset(self.num_threads)),
+            partials: 0,
+        }
     }
 
     /// The clock row that holds what this thread knows of the others.
     #[inline]
-    fn row(self) -> u64 {
+    fn row(self) -> Row {
         if self
             .m
             .load32_acquire(field!(self.addr, ThreadState, clock_mode))
@@ -215,31 +308,46 @@ impl<M: Machine> State<M> {
         {
             self.own_clock()
         } else {
-            self.m.load64(field!(self.addr, ThreadState, base_row))
+            self.base_row()
+        }
+    }
+
+    #[inline]
+    fn base_row(self) -> Row {
+        Row {
+            entries: self.m.load64(field!(self.addr, ThreadState, base_row)),
+            partials: 0,
         }
     }
 
     /// The last epoch of `thread` that is known here. For the own slot: of earlier tenants.
     #[inline]
     pub fn known(self, thread: u32) -> Epoch {
-        if without(Edge::BaseRow) && self.row() != self.own_clock() {
+        let row = self.row();
+        if without(Edge::BaseRow) && row.partials == 0 {
             return 0;
         }
-        self.m.load32(entry_addr(self.row(), thread))
+        row.entry(self.m, thread)
     }
 
-    /// Whether an access of `thread` at `epoch` happens before whatever this thread does now.
+    /// Whether an access of `thread`'s `warp` at `epoch` happens before whatever this thread does now.
     #[inline]
-    pub fn happened_before(self, thread: u32, epoch: Epoch) -> bool {
+    pub fn happened_before(self, thread: u32, epoch: Epoch, warp: u32) -> bool {
         let start = if without(Edge::StartEpoch) {
             0
         } else {
             self.start_epoch()
         };
         if thread == self.thread_id() && epoch >= start {
-            return true;
+            return self.knows_warp(warp, epoch);
         }
-        self.known(thread) >= epoch
+        self.known(thread) >= epoch || self.knows_partly(self.row(), thread, epoch, warp)
+    }
+
+    /// Whether an access of `thread` at `epoch` was made since this launch began, as far as its blocks can know.
+    pub fn since_launch(self, thread: u32, epoch: Epoch) -> bool {
+        self.m.load32(field!(self.addr, ThreadState, users)) == 1
+            && epoch > self.base_row().entry(self.m, thread)
     }
 
     /// Finds the snapshot behind a release clock.
@@ -277,7 +385,8 @@ impl<M: Machine> State<M> {
     pub fn includes(self, release: Lookup<M>) -> bool {
         match release {
             Lookup::Found(p) => {
-                p.joined() == 0 && self.happened_before(p.thread, p.entry(p.thread)) && p.intact()
+                let (epoch, warp) = p.own();
+                p.joined() == 0 && self.happened_before(p.thread, epoch, warp) && p.intact()
             }
             Lookup::Overwritten { .. } => false,
         }
@@ -297,7 +406,13 @@ impl<M: Machine> State<M> {
             thread: self.thread_id(),
             token,
         };
-        published.joined() == 0 && published.entry(published.thread) >= epoch && published.intact()
+        let (prefix, own) = self.own_part(epoch);
+        let (upto, warp) = published.own();
+        published.joined() == 0
+            && upto >= epoch
+            && (own.is_empty() || own.warp() == warp)
+            && published.entry(published.thread) >= prefix
+            && published.intact()
     }
 
     #[inline]
@@ -331,24 +446,31 @@ impl<M: Machine> State<M> {
         if p.attempt {
             joined = 2;
         }
-        let entries = addr + core::mem::size_of::<Snapshot>() as u64;
+        let snapshot = snapshot_row(addr);
+        let own = p.own.map(|epoch| self.own_part(epoch));
         let mut join = p.join;
         loop {
             let mut i = 0;
             while i < self.num_threads {
                 let mut epoch = 0;
-                if let Some(own) = p.own {
-                    epoch = if i == id {
-                        own
-                    } else {
-                        m.load32(entry_addr(row, i))
-                    };
+                if let Some((prefix, _)) = own {
+                    epoch = if i == id { prefix } else { row.entry(m, i) };
                 }
                 if let Some(join) = join {
                     epoch = epoch.max(self.entry_of(join, i));
                 }
-                m.store32(entry_addr(entries, i), epoch);
+                m.store32(snapshot.entry_addr(i), epoch);
                 i += 1;
+            }
+            snapshot.clear_partials(m);
+            let mut used = 0;
+            if let Some((_, partial)) = own {
+                m.store64(snapshot.partial_addr(0), partial.0);
+                used = 1;
+                used = self.copy_partials(snapshot, row, used);
+            }
+            if let Some(Lookup::Found(old)) = join {
+                self.copy_partials(snapshot, old.row(), used);
             }
             let settled = join.map(Self::settled);
             if settled.map(Self::is_found) == join.map(Self::is_found) {
@@ -362,6 +484,31 @@ impl<M: Machine> State<M> {
         m.store32(field!(addr, Snapshot, joined), joined);
         m.store32_release(field!(addr, Snapshot, token), token);
         token
+    }
+
+    /// Appends one row's entries for single warps to those of a snapshot that nobody reads yet, from the `used`-th place on.
+    /// What finds no place is known of the whole block.
+    fn copy_partials(self, snapshot: Row, from: Row, used: u32) -> u32 {
+        let m = self.m;
+        let mut used = used;
+        let mut i = 0;
+        while i < PartialClock::PER_ROW as u32 {
+            let partial = from.partial(m, i);
+            let at = snapshot.entry_addr(partial.thread());
+            if !partial.is_empty()
+                && partial.thread() < self.num_threads
+                && partial.epoch() > m.load32(at)
+            {
+                if used < PartialClock::PER_ROW as u32 {
+                    m.store64(snapshot.partial_addr(used), partial.0);
+                    used += 1;
+                } else {
+                    m.store32(at, partial.epoch());
+                }
+            }
+            i += 1;
+        }
+        used
     }
 
     /// What a release knew of `thread`; for an overwritten one, at least that (class `ring-wrap`).
@@ -394,6 +541,7 @@ impl<M: Machine> State<M> {
         if without(Edge::AcquireMerge) {
             return;
         }
+        self.learn_own_block(from);
         let key = Self::key(from);
         if self
             .m
@@ -411,8 +559,13 @@ impl<M: Machine> State<M> {
 
     /// Remembers a published clock that a relaxed read saw: an acquire fence imports it.
     #[inline(never)]
-    pub fn pend(self, from: Lookup<M>) {
+    pub fn pend(self, from: Lookup<M>, addr: u64) {
         let m = self.m;
+        self.learn_own_block(from);
+        let places = field!(self.addr, ThreadState, pending_places);
+        if m.load32(places) & place(addr) == 0 {
+            m.or32(places, place(addr));
+        }
         let key = Self::key(from);
         if m.load64_acquire(field!(self.addr, ThreadState, last_pending)) == key {
             return;
@@ -425,6 +578,15 @@ impl<M: Machine> State<M> {
         m.add32(field!(self.addr, ThreadState, pending_version), 1);
         m.store64_release(field!(self.addr, ThreadState, last_pending), key);
         self.count_wrap(from);
+    }
+
+    /// Whether a relaxed read at `addr` (or at an address with the same hash) may have made a clock pending.
+    #[inline]
+    pub fn pends_from(self, addr: u64) -> bool {
+        self.m
+            .load32(field!(self.addr, ThreadState, pending_places))
+            & place(addr)
+            != 0
     }
 
     /// Imports what is pending: an acquire fence. When it returns, all that was pending before is known, whichever of the
@@ -440,10 +602,10 @@ impl<M: Machine> State<M> {
         self.own();
         let mut i = 0;
         while i < self.num_threads {
-            let epoch = m.load32(entry_addr(self.pending_clock(), i));
-            self.raise(self.own_clock(), i, epoch);
+            self.raise(self.own_clock(), i, self.pending_clock().entry(m, i));
             i += 1;
         }
+        self.add_partials(self.own_clock(), self.pending_clock());
         m.fence(Scope::Cta);
         m.max32(imported, version);
     }
@@ -453,20 +615,26 @@ impl<M: Machine> State<M> {
         let m = self.m;
         let row = self.unreleased_clock();
         self.clear_once(field!(self.addr, ThreadState, unreleased_mode), row);
-        if m.load32(entry_addr(row, thread)) < epoch {
-            m.max32(entry_addr(row, thread), epoch);
+        if row.entry(m, thread) < epoch {
+            m.max32(row.entry_addr(thread), epoch);
         }
     }
 
     /// What is missing between an access of `thread` at `epoch` and this thread, as far as the halves of a pattern that
     /// were there say.
     #[inline(never)]
-    pub fn missing(self, thread: u32, epoch: Epoch) -> RaceClass {
+    pub fn missing(self, thread: u32, epoch: Epoch, warp: u32) -> RaceClass {
         let m = self.m;
-        let holds = |mode: u64, row: u64| {
-            m.load32_acquire(mode) == VALID && m.load32(entry_addr(row, thread)) >= epoch
+        let holds = |mode: u64, row: Row| {
+            m.load32_acquire(mode) == VALID
+                && (row.entry(m, thread) >= epoch || self.knows_partly(row, thread, epoch, warp))
         };
-        if holds(
+        if (thread == self.thread_id() && epoch >= self.start_epoch())
+            || self.knows_partly(self.row(), thread, epoch, ANY_WARP)
+        {
+            // Another warp of the own block; or of one whose release is known, but came from another of its warps.
+            RaceClass::IntraBlock
+        } else if holds(
             field!(self.addr, ThreadState, pending_mode),
             self.pending_clock(),
         ) {
@@ -503,12 +671,23 @@ impl<M: Machine> State<M> {
             return;
         }
         let m = self.m;
+        let raise = |thread: u32, epoch: Epoch| {
+            if epoch > m.load32(entry_addr(out, thread)) {
+                m.max32(entry_addr(out, thread), epoch);
+            }
+        };
         if m.load32_acquire(field!(self.addr, ThreadState, clock_mode)) == VALID {
             let mut i = 0;
             while i < self.num_threads {
-                let epoch = m.load32(entry_addr(self.own_clock(), i));
-                if epoch > m.load32(entry_addr(out, i)) {
-                    m.max32(entry_addr(out, i), epoch);
+                raise(i, self.own_clock().entry(m, i));
+                i += 1;
+            }
+            i = 0;
+            while i < PartialClock::PER_ROW as u32 {
+                // A row has no place for single warps.
+                let partial = self.own_clock().partial(m, i);
+                if partial.thread() < self.num_threads {
+                    raise(partial.thread(), partial.epoch());
                 }
                 i += 1;
             }
@@ -525,15 +704,16 @@ impl<M: Machine> State<M> {
             return;
         }
         if m.cas32_acquire(mode, 0, COPYING) == 0 {
-            let base = m.load64(field!(self.addr, ThreadState, base_row));
+            let base = self.base_row();
+            self.own_clock().clear_partials(m);
             let mut i = 0;
             while i < self.num_threads {
                 let epoch = if without(Edge::OwnCopy) {
                     0
                 } else {
-                    m.load32(entry_addr(base, i))
+                    base.entry(m, i)
                 };
-                m.store32(entry_addr(self.own_clock(), i), epoch);
+                m.store32(self.own_clock().entry_addr(i), epoch);
                 i += 1;
             }
             m.store32_release(mode, VALID);
@@ -543,15 +723,16 @@ impl<M: Machine> State<M> {
     }
 
     /// Zeroes a row on its first use in a tenancy.
-    fn clear_once(self, mode: u64, row: u64) {
+    fn clear_once(self, mode: u64, row: Row) {
         let m = self.m;
         if m.load32_acquire(mode) == VALID {
             return;
         }
         if m.cas32_acquire(mode, 0, COPYING) == 0 {
+            row.clear_partials(m);
             let mut i = 0;
             while i < self.num_threads {
-                m.store32(entry_addr(row, i), 0);
+                m.store32(row.entry_addr(i), 0);
                 i += 1;
             }
             m.store32_release(mode, VALID);
@@ -567,13 +748,16 @@ impl<M: Machine> State<M> {
     }
 
     #[inline(never)]
-    fn merge(self, into: u64, from: Lookup<M>) {
+    fn merge(self, into: Row, from: Lookup<M>) {
         let mut from = from;
         loop {
             let mut i = 0;
             while i < self.num_threads {
                 self.raise(into, i, self.entry_of(from, i));
                 i += 1;
+            }
+            if let Lookup::Found(p) = from {
+                self.add_partials(into, p.row());
             }
             let settled = Self::settled(from);
             if Self::is_found(settled) == Self::is_found(from) {
@@ -591,9 +775,9 @@ impl<M: Machine> State<M> {
     /// Raises one entry. For the own slot the entry speaks of earlier tenants only; a publisher that knew this tenant's
     /// own epochs may have known less of those, but its scalar can't say so (class `slot-reuse`).
     #[inline]
-    fn raise(self, row: u64, thread: u32, epoch: Epoch) {
+    pub fn raise(self, row: Row, thread: u32, epoch: Epoch) {
         let m = self.m;
-        let addr = entry_addr(row, thread);
+        let addr = row.entry_addr(thread);
         let before = m.load32(addr);
         let mut epoch = epoch;
         if thread == self.thread_id() {

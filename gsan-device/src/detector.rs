@@ -5,19 +5,23 @@
 //! other, and neither happens before the other: order comes from kernel boundaries (clock rows), from release and
 //! acquire operations (tokens in shadow cells), and from fences around relaxed ones.
 //!
-//! What it can miss: readers beyond the sample, accesses inside one block (a block is one logical thread), and the
-//! classes that [`crate::layout::Counters`] tallies. Whatever is approximated only adds order, so it never reports what is
+//! What it can miss: readers beyond the sample, order that the warps of one block share (`warps`), and the classes that
+//! [`crate::layout::Counters`] tallies. Whatever is approximated only adds order, so it never reports what is
 //! synchronised, with one exception that the reference cell can't avoid: neighbouring bytes of one word.
 //!
 //! No lock spans a user instruction. Before a release (or any strong write) the hook leaves its token in the shadow; an
 //! acquire looks for the token in a second hook, after the load.
 
 use crate::cell::{Cell, Current, Release};
-use crate::clock::State;
-use crate::layout::{Access, Counters, GlobalState, Op, Range, Scope, ThreadState, WORD};
+use crate::clock::{Publication, State};
+use crate::layout::{
+    Access, Counters, Epoch, GlobalState, Op, Order, Range, ScalarClock, Scope, SyncClock,
+    ThreadState, WORD,
+};
 use crate::machine::{Machine, field};
 use crate::mutants::{Edge, without};
 use crate::report;
+pub use crate::warps::{barrier_after, barrier_before, block_sync};
 use core::marker::PhantomData;
 use core::mem::{offset_of, size_of};
 
@@ -164,6 +168,7 @@ pub fn strong_after<C: Cell, M: Machine>(
 ) {
     let span = shadow::<C, M>(me, addr, op.size());
     if span.is_none() && !me.m.is_global(addr) {
+        block_sync(me);
         return;
     }
     if op.access() == Access::Cas
@@ -175,11 +180,14 @@ pub fn strong_after<C: Cell, M: Machine>(
     if op.access() == Access::Store {
         return;
     }
-    let acquires = op.order().acquires();
+    if me.tells_warps_apart() {
+        own_block_seen(me, span);
+    }
     if op.scope() <= Scope::Cta {
-        // The block is one logical thread: it knows all that it could acquire.
+        // Of other blocks the whole block knows the same.
         return;
     }
+    let acquires = op.order().acquires();
     if !acquires {
         // The flag's value and its token were written in this order by the releaser; read them in the other.
         me.m.fence(op.scope());
@@ -187,7 +195,7 @@ pub fn strong_after<C: Cell, M: Machine>(
     let take = |cell: C| match cell.acquirable(me, op.scope()) {
         Some(found) if acquires => me.acquire(found),
         Some(found) if without(Edge::PendingOnly) => me.acquire(found),
-        Some(found) => me.pend(found),
+        Some(found) => me.pend(found, addr),
         None if acquires => {
             if let Some((thread, epoch)) = cell.unreleased(me, op.scope()) {
                 me.note_unreleased(thread, epoch);
@@ -207,23 +215,96 @@ pub fn strong_after<C: Cell, M: Machine>(
         }
         None => for_sync_cells(me, addr, op.size(), take),
     }
+    if acquires && me.pends_from(addr) {
+        // A strong read and an acquire operation after it on the same location are an acquire pattern of their own.
+        me.acquire_pending();
+    }
 }
 
-/// A fence. At block scope it orders nothing that a logical thread does not order by itself.
+/// A strong read may have seen what another warp of the block wrote. Where the block did not write, or its write was
+/// acquired with its release, there is nothing to add.
+fn own_block_seen<C: Cell, M: Machine>(me: State<M>, span: Option<Span<C>>) {
+    let mut seen = span.is_none();
+    if let Some(span) = span {
+        let mut i = 0;
+        while i < span.count && !seen {
+            seen = span.cell(i).written_by_own_block(me);
+            i += 1;
+        }
+    }
+    if seen {
+        block_sync(me);
+    }
+}
+
+/// A fence. At block scope it orders nothing that a logical thread does not order by itself. The warp's threads that
+/// meet it together are one, and the first of them does the work.
 pub fn fence<M: Machine>(me: State<M>, op: Op) {
     if op.scope() <= Scope::Cta {
         return;
     }
-    if op.order().acquires() && !without(Edge::FenceAcquire) {
-        me.acquire_pending();
-    }
-    if op.order().releases() && !without(Edge::FenceRelease) {
-        let epoch = me.close_epoch();
-        // The block's threads fence concurrently: the later epoch wins, whoever stores last.
-        me.m.max32(field!(me.addr, ThreadState, fence_gpu), epoch);
-        if op.scope() == Scope::Sys {
-            me.m.max32(field!(me.addr, ThreadState, fence_sys), epoch);
+    let group = me.m.group();
+    if me.m.leads(group) {
+        if op.order().acquires() && !without(Edge::FenceAcquire) {
+            me.acquire_pending();
         }
+        if op.order().releases() && !without(Edge::FenceRelease) {
+            let epoch = me.close_epoch();
+            let flags = me.m.load32(field!(me.global, GlobalState, flags));
+            if op.order() == Order::Sc
+                && flags & GlobalState::SC_ORDER != 0
+                && !without(Edge::ScOrder)
+            {
+                sc_order(me, op.scope(), epoch);
+            }
+            // The block's threads fence concurrently: the later epoch wins, whoever stores last.
+            me.m.max32(field!(me.addr, ThreadState, fence_gpu), epoch);
+            if op.scope() == Scope::Sys {
+                me.m.max32(field!(me.addr, ThreadState, fence_sys), epoch);
+            }
+        }
+    }
+    me.m.join_group(group);
+}
+
+/// `fence.sc`: PTX puts all that are morally strong in one order, and each synchronises with those after it. The order is
+/// that in which they come here. Only on demand: it orders, in the run at hand, much that no other run orders, and hides
+/// the missing second fence of a last-block reduction more often than not. Under C++'s rules those are races.
+fn sc_order<M: Machine>(me: State<M>, scope: Scope, epoch: Epoch) {
+    let devices = me.m.load32(field!(me.global, GlobalState, num_devices));
+    let first = me.first_of_device();
+    sc_step(me, field!(first.addr, ThreadState, sc_device), scope, epoch);
+    if scope == Scope::Sys && devices > 1 {
+        sc_step(
+            me,
+            field!(me.of(0).addr, ThreadState, sc_system),
+            scope,
+            epoch,
+        );
+    }
+}
+
+/// Takes the place after the last fence at `at`: knows what it knew, and leaves the own clock for the next.
+fn sc_step<M: Machine>(me: State<M>, at: u64, scope: Scope, epoch: Epoch) {
+    let mut last = me.m.load64_acquire(at);
+    loop {
+        let found = SyncClock(last);
+        if !found.is_empty() {
+            me.acquire(me.lookup(found.thread(), found.token()));
+        }
+        let token = me.publish(Publication {
+            own: Some(epoch),
+            join: None,
+            epoch,
+            event: ScalarClock::access(0, me.thread_id(), scope),
+            attempt: false,
+        });
+        let now =
+            me.m.cas64(at, last, SyncClock::new(token, me.thread_id(), scope).0);
+        if now == last {
+            return;
+        }
+        last = now;
     }
 }
 

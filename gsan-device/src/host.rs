@@ -39,6 +39,8 @@ pub struct Shape {
     pub launches: u32,
     /// Clock rows.
     pub rows: u32,
+    /// [`GlobalState::SC_ORDER`].
+    pub sc_order: bool,
 }
 
 impl Default for Shape {
@@ -52,6 +54,7 @@ impl Default for Shape {
             race_capacity: 16,
             launches: 8,
             rows: 8,
+            sc_order: false,
         }
     }
 }
@@ -136,6 +139,11 @@ impl Device {
         let threads = take(stride * u64::from(num_threads));
         let memory: &'static Memory = Box::leak(Box::new(Memory::new(end)));
         let base = memory.base();
+        let sc_order = if shape.sc_order {
+            GlobalState::SC_ORDER
+        } else {
+            0
+        };
         let state = GlobalState {
             version: crate::layout::LAYOUT_VERSION,
             device: 0,
@@ -162,7 +170,7 @@ impl Device {
             race_keys: base + keys,
             race_records: base + races,
             counters: base + counters,
-            flags: GlobalState::COUNT_ACCESSES,
+            flags: GlobalState::COUNT_ACCESSES | sc_order,
             reserved: 0,
         };
         let device = Device {
@@ -295,11 +303,20 @@ impl Device {
             launch_id: id,
             module_id: 0,
             dynamic_shared: 0,
-            flags: 0,
+            flags: LaunchRecord::INTRA_BLOCK,
         };
         let at = self.launches + size_of::<LaunchRecord>() as u64 * u64::from(id);
         self.memory.write(at, &record);
         at
+    }
+
+    /// Changes a launch's flags.
+    pub fn set_launch_flags(&self, launch: u64, flags: u32) {
+        let record = LaunchRecord {
+            flags,
+            ..self.memory.read(launch)
+        };
+        self.memory.write(launch, &record);
     }
 
     /// A thread of block `block` of grid `grid`, on multiprocessor `sm`.
@@ -412,6 +429,13 @@ impl Machine for Host {
     fn linear_thread(self) -> u32 {
         self.thread
     }
+    fn group(self) -> u32 {
+        1
+    }
+    fn leads(self, _: u32) -> bool {
+        true
+    }
+    fn join_group(self, _: u32) {}
     fn block_threads(self) -> u32 {
         self.block_threads
     }

@@ -24,6 +24,7 @@ pub mod mutants;
 pub mod reference;
 pub mod report;
 pub mod sampling;
+pub mod warps;
 pub mod wide;
 
 #[cfg(any(test, feature = "host"))]

@@ -50,11 +50,25 @@ pub enum Edge {
     NarrowScope,
     /// A relaxed read's clock waits for a fence.
     PendingOnly,
+    /// A warp that arrives at a barrier closes the epoch and leaves it there.
+    BarrierArrive,
+    /// A warp that leaves a barrier knows what the others closed there.
+    BarrierLeave,
+    /// A release tells a block's warp what it knows of that block's other warps.
+    OwnBlock,
+    /// A release says what its own warp did.
+    OwnPart,
+    /// An acquire takes what is known of single warps.
+    PartialMerge,
+    /// Synchronisation that is not followed in detail orders a block's warps.
+    BlockSync,
+    /// Each `fence.sc` synchronises with the next.
+    ScOrder,
 }
 
 impl Edge {
     /// All of them.
-    pub const ALL: [Edge; 22] = [
+    pub const ALL: [Edge; 29] = [
         Edge::AcquireMerge,
         Edge::ReleasePublish,
         Edge::FenceRelease,
@@ -77,6 +91,13 @@ impl Edge {
         Edge::CheckWrite,
         Edge::NarrowScope,
         Edge::PendingOnly,
+        Edge::BarrierArrive,
+        Edge::BarrierLeave,
+        Edge::OwnBlock,
+        Edge::OwnPart,
+        Edge::PartialMerge,
+        Edge::BlockSync,
+        Edge::ScOrder,
     ];
 }
 

@@ -242,6 +242,25 @@ impl Machine for Nvptx {
     }
 
     #[inline(always)]
+    fn group(self) -> u32 {
+        let group: u32;
+        // SAFETY: reads which threads are active, touches no memory.
+        unsafe { asm!("activemask.b32 {};", out(reg32) group, options(nostack)) };
+        group
+    }
+
+    #[inline(always)]
+    fn leads(self, group: u32) -> bool {
+        special32!("%lanemask_lt") & group == 0
+    }
+
+    #[inline(always)]
+    fn join_group(self, group: u32) {
+        // SAFETY: `group` came from `activemask`, and every thread that was active then comes here.
+        unsafe { asm!("bar.warp.sync {};", in(reg32) group, options(nostack)) };
+    }
+
+    #[inline(always)]
     fn block_threads(self) -> u32 {
         special32!("%ntid.x")
             .wrapping_mul(special32!("%ntid.y"))

@@ -20,6 +20,7 @@ use crate::layout::{
 use crate::machine::{Machine, field};
 use crate::mutants::{Edge, without};
 use crate::sampling;
+use crate::warps::ANY_WARP;
 use core::mem::{offset_of, size_of};
 
 /// A `reference` cell in memory.
@@ -164,6 +165,11 @@ impl Cell for ReferenceCell {
         } else {
             None
         }
+    }
+
+    /// The format does not keep warps: a block is one thread.
+    fn written_by_own_block<M: Machine>(self, _: State<M>) -> bool {
+        false
     }
 
     fn unreleased<M: Machine>(self, me: State<M>, scope: Scope) -> Option<(u32, Epoch)> {
@@ -411,7 +417,7 @@ fn ordered_epoch<M: Machine>(me: State<M>, thread: u32, epoch: Epoch) -> bool {
         me.tally(offset_of!(Counters, saturated));
         return true;
     }
-    me.happened_before(thread, epoch)
+    me.happened_before(thread, epoch, ANY_WARP)
 }
 
 #[cold]
@@ -427,14 +433,14 @@ fn check_release<M: Machine>(
         return None;
     };
     let (mut epoch, mut event) = (published.epoch(), published.event());
-    let mut ordered = epoch == 0 || me.happened_before(event.thread(), epoch);
+    let mut ordered = epoch == 0 || me.happened_before(event.thread(), epoch, ANY_WARP);
     if ordered && published.joined() == 1 && event.thread() != me.thread_id() {
         // Earlier releases of the sequence were writes too: the whole of what they knew must be known here. What isn't is
         // named as the other side: it is one of them, or something that one of them knew.
         let mut i = 0;
         while i < me.num_threads && ordered {
             let entry = published.entry(i);
-            ordered = entry == 0 || me.happened_before(i, entry);
+            ordered = entry == 0 || me.happened_before(i, entry, ANY_WARP);
             if !ordered {
                 epoch = entry;
                 event = ScalarClock::access(0, i, event.scope());

@@ -39,4 +39,6 @@ mod wide {
     mod plain;
     #[path = "ring.rs"]
     mod ring;
+    #[path = "warps.rs"]
+    mod warps;
 }

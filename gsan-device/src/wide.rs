@@ -12,12 +12,13 @@
 use crate::cell::{Cell, Conflict, Current, Prior, Release, class_of, covers, kind_of};
 use crate::clock::{Lookup, Publication, State};
 use crate::layout::{
-    Access, Epoch, GlobalState, Op, Order, RaceClass, ScalarClock, Scope, SyncClock, ThreadState,
-    WideCell, WideRecord,
+    Access, Epoch, GlobalState, Op, Order, RaceClass, RaceKind, ScalarClock, Scope, SyncClock,
+    ThreadState, WideCell, WideRecord,
 };
 use crate::machine::{Machine, field};
 use crate::mutants::{Edge, without};
 use crate::sampling;
+use crate::warps::WARP;
 use core::mem::size_of;
 
 const RECORDS: u32 = WideCell::RECORDS as u32;
@@ -153,6 +154,21 @@ impl Cell for Wide {
         }
     }
 
+    fn written_by_own_block<M: Machine>(self, me: State<M>) -> bool {
+        let state = me.m.load32(self.addr.wrapping_add(WideCell::STATE_WORD));
+        let mut found = state & WideCell::DROPPED != 0;
+        let mut slot = 0;
+        while slot < RECORDS {
+            let record = self.load(me.m, slot);
+            found |= self.is_mine(me, record)
+                && record.writes()
+                && record.op().scope() != Scope::None
+                && warp_of(record) != me.warp();
+            slot += 1;
+        }
+        found
+    }
+
     fn unreleased<M: Machine>(self, me: State<M>, scope: Scope) -> Option<(u32, Epoch)> {
         let mut slot = 0;
         while slot < RECORDS {
@@ -248,7 +264,7 @@ impl Wide {
         conflict
     }
 
-    /// Whether this block has already made the same weak access at the same place in this epoch. Read without the lock: a torn record can only hide a check, and only while another thread replaces that very record.
+    /// Whether this warp has already made the same weak access at the same place in this epoch. Read without the lock: a torn record can only hide a check, and only while another thread replaces that very record.
     #[inline]
     fn has_same<M: Machine>(self, me: State<M>, new: WideRecord) -> bool {
         let m = me.m;
@@ -261,6 +277,7 @@ impl Wide {
                     && old.access() == new.access()
                     && old.op().scope() == Scope::None
                     && old.site() == new.site()
+                    && (warp_of(old) == warp_of(new) || !me.tells_warps_apart())
                 {
                     return true;
                 }
@@ -299,10 +316,10 @@ impl Wide {
         access: Current,
         new: WideRecord,
     ) -> Option<Conflict> {
-        if me.happened_before(old.thread(), old.epoch()) {
-            return None;
-        }
         let prior = prior_of(old);
+        if me.happened_before(old.thread(), old.epoch(), warp_of(old)) {
+            return self.stale(me, prior, access, old.mask() & new.mask());
+        }
         let class = match class_of(me, prior, access.op.scope()) {
             Some(class) => class,
             // Strong, and the scopes reach: PTX still calls it a race unless the two overlap completely, element by element.
@@ -317,6 +334,29 @@ impl Wide {
             class,
             prior,
             byte: (old.mask() & new.mask()).trailing_zeros(),
+        })
+    }
+
+    /// A non-coherent load of what was written earlier in its own launch: the cache that it reads may hold the old value,
+    /// whatever orders the two.
+    fn stale<M: Machine>(
+        self,
+        me: State<M>,
+        prior: Prior,
+        access: Current,
+        bytes: u32,
+    ) -> Option<Conflict> {
+        if !access.op.is_non_coherent()
+            || prior.op.access() == Access::Load
+            || !me.since_launch(prior.thread, prior.epoch)
+        {
+            return None;
+        }
+        Some(Conflict {
+            kind: RaceKind::Raw,
+            class: RaceClass::StaleNc,
+            prior,
+            byte: bytes.trailing_zeros(),
         })
     }
 
@@ -337,7 +377,7 @@ impl Wide {
             let observed = record.is_observed() || (old.was_observed() && record.was_observed());
             if observed
                 && (record.thread() != old.thread() || self.is_mine(me, record))
-                && me.happened_before(record.thread(), record.epoch())
+                && me.happened_before(record.thread(), record.epoch(), warp_of(record))
             {
                 return true;
             }
@@ -372,12 +412,23 @@ impl Wide {
             && record.epoch() >= me.start_epoch()
     }
 
+    /// Whether what this thread does now comes after it.
+    #[inline]
+    fn is_before<M: Machine>(self, me: State<M>, record: WideRecord) -> bool {
+        me.happened_before(record.thread(), record.epoch(), warp_of(record))
+    }
+
     /// Adds a record: in place of those that it implies, or in a free place, or in one that the sampling picks. Returns the
     /// new state word.
+    ///
+    /// Of the plain reads of one block's warps two are enough: whoever races with an older one races with one of the two.
     fn insert<M: Machine>(self, me: State<M>, new: WideRecord, state: u32) -> u32 {
         let m = me.m;
         let mut place = RECORDS;
         let mut observed = 0;
+        let mut siblings = 0;
+        let mut oldest = WideRecord::default();
+        let mut oldest_slot = RECORDS;
         let mut slot = 0;
         while slot < RECORDS {
             let old = self.load(m, slot);
@@ -387,28 +438,49 @@ impl Wide {
                 }
             } else if implies(new, old)
                 && (new.writes() || new.op().scope() != Scope::None || old.observation() == 0)
-                && (self.is_mine(me, old)
-                    || me.happened_before(old.thread(), old.epoch())
-                    || (old.writes() && new.op().scope() == Scope::None && self.forgives(me, old)))
             {
-                if self.is_mine(me, old) {
-                    observed |= old.observation();
-                }
-                if place == RECORDS {
-                    place = slot;
-                } else {
-                    self.store(m, slot, WideRecord::default());
+                if self.is_before(me, old)
+                    || (old.writes() && new.op().scope() == Scope::None && self.forgives(me, old))
+                {
+                    if self.is_mine(me, old) {
+                        observed |= old.observation();
+                    }
+                    if place == RECORDS {
+                        place = slot;
+                    } else {
+                        self.store(m, slot, WideRecord::default());
+                    }
+                } else if !new.writes() && new.op().scope() == Scope::None && self.is_mine(me, old)
+                {
+                    siblings += 1;
+                    if oldest.is_empty() || old.epoch() < oldest.epoch() {
+                        (oldest, oldest_slot) = (old, slot);
+                    }
                 }
             }
             slot += 1;
+        }
+        if siblings >= 2 {
+            if place < RECORDS {
+                self.store(m, oldest_slot, WideRecord::default());
+            } else {
+                place = oldest_slot;
+            }
         }
         let mut state = state;
         if !new.writes() && state & 0xffff < 0xffff {
             state += 1;
         }
         if place == RECORDS {
-            state |= WideCell::DROPPED;
             place = self.victim(me, new, state & 0xffff);
+            let lost = if place < RECORDS {
+                self.load(m, place)
+            } else {
+                new
+            };
+            if lost.op().scope() != Scope::None || lost.observation() | observed != 0 {
+                state |= WideCell::DROPPED;
+            }
         }
         if place < RECORDS {
             self.store(m, place, new.with_observation(observed));
@@ -538,8 +610,8 @@ impl Wide {
     fn release_is_ordered<M: Machine>(self, me: State<M>, sync: SyncClock) -> bool {
         match me.lookup(sync.thread(), sync.token()) {
             Lookup::Found(p) => {
-                let epoch = p.epoch();
-                p.intact() && me.happened_before(sync.thread(), epoch)
+                let (epoch, (_, warp)) = (p.epoch(), p.own());
+                p.intact() && me.happened_before(sync.thread(), epoch, warp)
             }
             Lookup::Overwritten { .. } => false,
         }
@@ -566,10 +638,14 @@ impl Wide {
             return None;
         }
         let thread = (context >> 32) as u32 & 0xffff;
-        let class = if context & NARROW != 0 {
-            RaceClass::ScopeTooNarrow
-        } else {
-            RaceClass::Race
+        let linear = (context >> 48) as u32 & 0x3ff;
+        let class = match context >> CLASS & 7 {
+            1 => RaceClass::ScopeTooNarrow,
+            2 => RaceClass::MissingAcquire,
+            3 => RaceClass::MissingRelease,
+            4 => RaceClass::MixedWidth,
+            6 => RaceClass::IntraBlock,
+            _ => RaceClass::Race,
         };
         let did = if context & WROTE != 0 {
             Access::Store
@@ -585,7 +661,7 @@ impl Wide {
                 epoch,
                 op,
                 site: None,
-                linear: None,
+                linear: Some(linear),
             },
             byte: access.mask.trailing_zeros() & 3,
         })
@@ -594,24 +670,24 @@ impl Wide {
 
 /// Set in a compare-and-swap's context when it has offered a release.
 const OFFERED: u64 = 1 << 63;
-/// The deferred conflict's class.
-const NARROW: u64 = 1 << 62;
 /// What the deferred conflict is with is a write.
 const WROTE: u64 = 1 << 61;
+/// Where the deferred conflict's class stands.
+const CLASS: u32 = 58;
 
-/// A compare-and-swap's race if it writes: the other side's epoch and thread, between the two hooks.
+/// A compare-and-swap's race if it writes: the other side's epoch (bits 0–31), thread (32–47) and linear index (48–57),
+/// between the two hooks.
 fn deferred_bits(conflict: Conflict) -> u64 {
-    let narrow = if conflict.class == RaceClass::ScopeTooNarrow {
-        NARROW
-    } else {
-        0
-    };
     let wrote = if conflict.prior.op.access() == Access::Load {
         0
     } else {
         WROTE
     };
-    narrow | wrote | (conflict.prior.thread as u64 & 0xffff) << 32 | conflict.prior.epoch as u64
+    wrote
+        | (conflict.class as u64 & 7) << CLASS
+        | (conflict.prior.linear.unwrap_or(0) as u64 & 0x3ff) << 48
+        | (conflict.prior.thread as u64 & 0xffff) << 32
+        | conflict.prior.epoch as u64
 }
 
 #[inline]
@@ -634,6 +710,12 @@ fn read_part(access: Current) -> Current {
         op: op.as_access(Access::Load),
         ..access
     }
+}
+
+/// The warp that did it.
+#[inline]
+fn warp_of(record: WideRecord) -> u32 {
+    record.linear() / WARP
 }
 
 #[inline]

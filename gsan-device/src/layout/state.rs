@@ -1,6 +1,6 @@
 //! Runtime state: devices, logical threads, launches, blocks, modules.
 
-use super::{Epoch, ScalarClock};
+use super::{Epoch, PartialClock, ScalarClock};
 use bytemuck::{Pod, Zeroable};
 use core::mem::size_of;
 
@@ -69,6 +69,9 @@ impl GlobalState {
     pub const COUNT_ACCESSES: u32 = 1;
     /// Several devices share the shadow: the runtime's own atomics use system scope.
     pub const SHARED_SHADOW: u32 = 2;
+    /// Each `fence.sc` synchronises with the next, as PTX has it. Without it two of them synchronise as C++'s do: only
+    /// through a value that one side wrote and the other read.
+    pub const SC_ORDER: u32 = 4;
 }
 
 /// A module variable's memory and its cells.
@@ -140,13 +143,36 @@ pub struct ThreadState {
     pub imported_version: u32,
     /// State of the unreleased clock's memory: 0 stale, 1 being cleared, 2 valid.
     pub unreleased_mode: u32,
+    /// Nonzero: the block's warps are told apart.
+    pub intra_block: u32,
+    /// Where relaxed reads made clocks pending, a bit for each hash of an address.
+    pub pending_places: u32,
     /// Zero.
     pub reserved: u32,
+    /// The release of the device's last `fence.sc` ([`SyncClock`](super::SyncClock)); of a device's first thread only.
+    pub sc_device: u64,
+    /// The same for system scope; of the very first thread only.
+    pub sc_system: u64,
+    /// Of each barrier: the epoch that the last arrival closed. Like all epochs it only grows, so that what earlier
+    /// tenants left says nothing.
+    pub barriers: [Epoch; ThreadState::BARRIERS],
+    /// Of each warp: up to which epoch it knows the block's other warps.
+    pub warps: [Epoch; ThreadState::WARPS],
+    /// What the own clock knows of single warps of other blocks.
+    pub partials: [PartialClock; PartialClock::PER_ROW],
+    /// The same for the pending clock.
+    pub pending_partials: [PartialClock; PartialClock::PER_ROW],
 }
 
 impl ThreadState {
     /// Tenants that the history keeps; a power of two. (Model checks pay for every word.)
     pub const HISTORY: u32 = if cfg!(loom) { 2 } else { 64 };
+
+    /// Named barriers of a block.
+    pub const BARRIERS: usize = if cfg!(loom) { 2 } else { 16 };
+
+    /// Warps of a block.
+    pub const WARPS: usize = if cfg!(loom) { 2 } else { 32 };
 
     /// Offset of the own clock.
     pub const CLOCK: u64 = size_of::<ThreadState>() as u64;
@@ -163,7 +189,7 @@ impl ThreadState {
 
     /// Offset of the snapshot ring.
     pub const fn ring_offset(num_threads: u32) -> u64 {
-        Self::CLOCK + 12 * num_threads as u64
+        (Self::CLOCK + 12 * num_threads as u64).next_multiple_of(8)
     }
 
     /// Offset of the tenants' history.
@@ -192,6 +218,8 @@ pub struct Snapshot {
     pub event: ScalarClock,
     /// Nonzero when clocks of other releases were joined in that the publisher had not acquired itself.
     pub joined: u32,
+    /// What is known of single warps; the first one is the publisher's own (empty: the entries say all).
+    pub partials: [PartialClock; PartialClock::PER_ROW],
 }
 
 impl Snapshot {
@@ -233,8 +261,13 @@ pub struct LaunchRecord {
     pub module_id: u32,
     /// Dynamic shared memory that the user asked for (the launch itself asks for more), bytes.
     pub dynamic_shared: u32,
-    /// Zero.
+    /// [`LaunchRecord::INTRA_BLOCK`].
     pub flags: u32,
+}
+
+impl LaunchRecord {
+    /// The kernel's barriers call their hooks, and the block's warps are to be told apart.
+    pub const INTRA_BLOCK: u32 = 1;
 }
 
 /// What a block's threads share: at the end of its shared memory, or in the device's block table.
