@@ -4,10 +4,12 @@
 //! * [`parse()`] → [`ast::Module`]: names are slices of the text, every node knows its byte range.
 //! * [`memory_op::classify`]: what an instruction does to global memory.
 //! * [`instrument()`]: the text with hooks inserted, the [`site::Site`] table, what could not be checked.
+//! * [`link()`](link::link): several modules made one, for machines that run PTX itself.
 
 pub mod ast;
 pub mod hook;
 pub mod instrument;
+pub mod link;
 pub mod memory_op;
 pub mod parse;
 pub mod site;
