@@ -21,6 +21,7 @@ const SMALL: Shape = Shape {
     race_capacity: 2,
     launches: 2,
     rows: 4,
+    sc_order: false,
 };
 
 fn check(f: impl Fn() + Sync + Send + 'static) {
@@ -136,10 +137,20 @@ fn whoever_reads_a_relaxed_flag_and_fences_finds_the_token() {
 
 #[test]
 fn two_threads_of_a_block_make_its_own_clock_once() {
-    check_bounded(1, || {
+    own_clock_once(1);
+}
+
+#[test]
+fn two_threads_of_a_block_take_what_is_known_of_one_warp() {
+    own_clock_once(64);
+}
+
+/// The release comes from a block of that many threads.
+fn own_clock_once(threads: u32) {
+    check_bounded(1, move || {
         let d = Device::new(SMALL);
         let record = d.launch(0, 0, 1);
-        let writer = d.thread(0, 0, 0, 0, 1);
+        let writer = d.thread(0, 0, 0, 0, threads);
         block::enter(writer, record);
         let published = state(writer);
         let epoch = published.close_epoch();
@@ -157,7 +168,7 @@ fn two_threads_of_a_block_make_its_own_clock_once() {
         let both = move |host: Host| {
             let me = state(host);
             me.acquire(me.lookup(id, token));
-            assert!(me.happened_before(id, epoch));
+            assert!(me.happened_before(id, epoch, 0));
         };
         let other = thread::spawn(move || both(threads[1]));
         both(threads[0]);
