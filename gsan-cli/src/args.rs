@@ -18,6 +18,7 @@ Examples:
   gsan demo                                     bundled racy kernels and their repaired twins
   gsan run k.ptx --kernel scale --grid 64 --block 256 --arg buf:f32[16384]=iota --arg f32=2
   gsan run handoff.toml --schedules 64          a scenario file, 64 schedules
+  gsan inspect handoff.toml --word flag+0       what the shadow keeps of a word
   gsan doctor                                   what this machine has
 
 Exit codes: 0 no race, 1 a race, 2 bad usage or input, 3 the run itself failed.")]
@@ -34,6 +35,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Run a kernel, or a scenario file, and report races.
     Run(Box<RunArgs>),
+    /// Run a kernel, or a scenario file, and print what the detector knows afterwards: shadow, threads, global state.
+    Inspect(Box<InspectArgs>),
     /// Write the instrumented PTX of a module.
     Instrument(InstrumentArgs),
     /// Print a saved JSON report.
@@ -90,32 +93,9 @@ Examples:
 Exit codes: 0 no race, 1 a race (with [expect]: something differs from it), 2 bad usage or input,
 3 the run itself failed (trap, fault, deadlock, budget or time limit, driver error).")]
 pub struct RunArgs {
-    /// A PTX module, or a scenario (a name that ends in .toml).
-    #[arg(value_name = "FILE.ptx|SCENARIO.toml")]
-    pub file: PathBuf,
-    /// The kernel to launch.
-    #[arg(long, value_name = "NAME", help_heading = "One kernel")]
-    pub kernel: Option<String>,
-    /// Blocks.
-    #[arg(long, value_name = "X[,Y[,Z]]", help_heading = "One kernel")]
-    pub grid: Option<Dims>,
-    /// Threads per block.
-    #[arg(long, value_name = "X[,Y[,Z]]", help_heading = "One kernel")]
-    pub block: Option<Dims>,
-    /// A kernel argument (see below); once per parameter, in order.
-    #[arg(
-        long = "arg",
-        value_name = "SPEC",
-        allow_hyphen_values = true,
-        help_heading = "One kernel"
-    )]
-    pub args: Vec<ArgSpec>,
-    /// Dynamic shared memory, bytes.
-    #[arg(long, value_name = "BYTES", help_heading = "One kernel")]
-    pub shared: Option<u32>,
-    /// Blocks per cluster.
-    #[arg(long, value_name = "X[,Y[,Z]]", help_heading = "One kernel")]
-    pub cluster: Option<Dims>,
+    /// What to run.
+    #[command(flatten)]
+    pub program: ProgramArgs,
     /// Afterwards print that buffer's first N elements (all without N): an argument's number from 0, or a buffer's name.
     #[arg(long, value_name = "ARG[:N]")]
     pub print: Vec<PrintSpec>,
@@ -150,6 +130,37 @@ pub struct RunArgs {
     pub budget: Option<u64>,
 }
 
+/// What to run, in both forms.
+#[derive(Debug, Args)]
+pub struct ProgramArgs {
+    /// A PTX module, or a scenario (a name that ends in .toml).
+    #[arg(value_name = "FILE.ptx|SCENARIO.toml")]
+    pub file: PathBuf,
+    /// The kernel to launch.
+    #[arg(long, value_name = "NAME", help_heading = "One kernel")]
+    pub kernel: Option<String>,
+    /// Blocks.
+    #[arg(long, value_name = "X[,Y[,Z]]", help_heading = "One kernel")]
+    pub grid: Option<Dims>,
+    /// Threads per block.
+    #[arg(long, value_name = "X[,Y[,Z]]", help_heading = "One kernel")]
+    pub block: Option<Dims>,
+    /// A kernel argument (see below); once per parameter, in order.
+    #[arg(
+        long = "arg",
+        value_name = "SPEC",
+        allow_hyphen_values = true,
+        help_heading = "One kernel"
+    )]
+    pub args: Vec<ArgSpec>,
+    /// Dynamic shared memory, bytes.
+    #[arg(long, value_name = "BYTES", help_heading = "One kernel")]
+    pub shared: Option<u32>,
+    /// Blocks per cluster.
+    #[arg(long, value_name = "X[,Y[,Z]]", help_heading = "One kernel")]
+    pub cluster: Option<Dims>,
+}
+
 /// A shadow cell's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CellArg {
@@ -165,6 +176,119 @@ impl From<CellArg> for gsan_host::CellFormat {
             CellArg::Wide => gsan_host::CellFormat::Wide,
             CellArg::Reference => gsan_host::CellFormat::Reference,
         }
+    }
+}
+
+/// `gsan inspect`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gsan inspect handoff.toml                     every thread, and how much of each buffer was touched
+  gsan inspect handoff.toml --word flag --word data+0..16 --thread 5
+  gsan inspect handoff.toml --after 1 --word data+0 --json
+  gsan inspect k.ptx --kernel scale --grid 64 --block 256 --arg buf:f32[16384]=iota --arg f32=2 --word arg0+0
+
+The program runs once, under one schedule. Looking orders nothing: the state is read when all work has ended.
+
+Exit codes: those of `gsan run` without [expect]: 0 no race, 1 a race, 2 bad usage or input, 3 the run itself failed.")]
+pub struct InspectArgs {
+    /// What to run.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// A word, or the words that lie in the bytes from OFFSET to before END, of a buffer or a module's variable; all of it
+    /// without an offset. May be given several times.
+    #[arg(long = "word", value_name = "BUFFER[+OFFSET[..END]]")]
+    pub words: Vec<WordSpec>,
+    /// A logical thread, by its index in a clock. May be given several times.
+    #[arg(long = "thread", value_name = "ID")]
+    pub threads: Vec<u32>,
+    /// Each device's global state and counters.
+    #[arg(long)]
+    pub global: bool,
+    /// Stop after the scenario's first N steps.
+    #[arg(long, value_name = "N")]
+    pub after: Option<usize>,
+    /// Where to run.
+    #[command(flatten)]
+    pub device: DeviceArgs,
+    /// The schedule seed of the simulator.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// What the shadow keeps per word. Default: wide, or what the scenario says.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub cell: Option<CellArg>,
+    /// How the state is written.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = InspectFormat::Text)]
+    pub format: InspectFormat,
+    /// The same as `--format json`.
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+    /// Where the state goes; without it, to the standard output.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Give up when the program has to wait longer than this for the device; as in `gsan run`.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub timeout: Option<u64>,
+    /// The simulator's step budget: PTX instructions over all threads.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub budget: Option<u64>,
+}
+
+/// The value of `gsan inspect --format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum InspectFormat {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// The value of `--word`: `BUFFER[+OFFSET[..END]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WordSpec {
+    /// A buffer's or variable's name.
+    pub name: String,
+    /// First byte; the whole buffer without it.
+    pub offset: Option<u64>,
+    /// The byte behind the last; one word without it.
+    pub end: Option<u64>,
+}
+
+impl FromStr for WordSpec {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        let number = |text: &str| {
+            let parsed = match text.strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16),
+                None => text.parse(),
+            };
+            parsed.map_err(|_| format!("`{text}` is not a number of bytes"))
+        };
+        let (name, range) = match s.split_once('+') {
+            Some((name, range)) => (name, Some(range)),
+            None => (s, None),
+        };
+        if name.is_empty() {
+            return Err("it is BUFFER, BUFFER+OFFSET or BUFFER+OFFSET..END".into());
+        }
+        let (offset, end) = match range.map(|r| r.split_once("..").unwrap_or((r, ""))) {
+            None => (None, None),
+            Some((offset, "")) if !s.ends_with("..") => (Some(number(offset)?), None),
+            Some((offset, end)) => (Some(number(offset)?), Some(number(end)?)),
+        };
+        if let (Some(offset), Some(end)) = (offset, end)
+            && end <= offset
+        {
+            return Err(format!(
+                "`{s}` is empty: END is the byte behind the last one"
+            ));
+        }
+        Ok(WordSpec {
+            name: name.into(),
+            offset,
+            end,
+        })
     }
 }
 
@@ -283,6 +407,33 @@ mod tests {
                 "{}",
                 sub.get_name()
             );
+        }
+    }
+
+    #[test]
+    fn words_are_a_buffer_with_an_offset_or_a_range() {
+        let spec = |name: &str, offset, end| {
+            Ok(WordSpec {
+                name: name.into(),
+                offset,
+                end,
+            })
+        };
+        assert_eq!("data".parse(), spec("data", None, None));
+        assert_eq!("data+8".parse(), spec("data", Some(8), None));
+        assert_eq!("d..x+0x10..32".parse(), spec("d..x", Some(16), Some(32)));
+        for bad in [
+            "",
+            "+4",
+            "data+",
+            "data+x",
+            "data+4..",
+            "data+4..4",
+            "data+4..2",
+            "data+-1",
+            "data+..8",
+        ] {
+            assert!(bad.parse::<WordSpec>().is_err(), "{bad}");
         }
     }
 

@@ -1,5 +1,7 @@
 //! `gsan graph`: thin, all of it is in ge-conflict.
 
+use crate::failure::Result;
+use crate::output;
 use clap::{Args, Subcommand, ValueEnum};
 use ge_conflict::cli::{self, CheckOptions, LintOptions, Outcome, OutputFormat, RunTimeOptions};
 use std::io::Write;
@@ -105,7 +107,7 @@ fn format(f: GraphFormat) -> OutputFormat {
 }
 
 /// Does it and returns the exit code.
-pub fn run(args: &GraphArgs) -> u8 {
+pub fn run(args: &GraphArgs) -> Result<u8> {
     let Outcome {
         stdout,
         stderr,
@@ -131,8 +133,7 @@ pub fn run(args: &GraphArgs) -> u8 {
             format: format(a.format),
         }),
     };
-    // A closed pipe is no error.
     let _ = std::io::stderr().write_all(stderr.as_bytes());
-    let _ = std::io::stdout().write_all(stdout.as_bytes());
-    exit
+    output::raw(&stdout)?;
+    Ok(exit)
 }

@@ -23,25 +23,28 @@ pub fn main() -> u8 {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
-            // Help and version are no errors; a closed pipe is none either.
-            let _ = e.print();
-            return if e.use_stderr() {
-                failure::exit::INPUT
-            } else {
-                failure::exit::CLEAN
+            // Help and version are no errors, unless nobody got to see them.
+            let shown = output::written(e.print());
+            return match shown {
+                _ if e.use_stderr() => failure::exit::INPUT,
+                Ok(()) => failure::exit::CLEAN,
+                Err(failure) => report(&failure),
             };
         }
     };
     let done = match &cli.command {
         Command::Demo(args) => commands::demo::run(args),
         Command::Run(args) => commands::run::run(args),
+        Command::Inspect(args) => commands::inspect::run(args),
         Command::Instrument(args) => commands::instrument::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
-        Command::Graph(args) => Ok(graph::run(args)),
+        Command::Graph(args) => graph::run(args),
     };
-    done.unwrap_or_else(|failure| {
-        output::error(&failure.message);
-        failure.code
-    })
+    done.unwrap_or_else(|failure| report(&failure))
+}
+
+fn report(failure: &failure::Failure) -> u8 {
+    output::error(&failure.message);
+    failure.code
 }

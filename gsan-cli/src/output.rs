@@ -8,7 +8,7 @@ use crate::render::text::clean;
 use crate::render::{json, sarif, text};
 use gsan_host::report::{Outcome, Report};
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Writes a report in the chosen format to the chosen place.
 #[derive(Debug, Clone)]
@@ -35,21 +35,13 @@ impl Reporter {
             Format::Json => json::render(report, printed),
             Format::Sarif => sarif::render(report),
         };
-        match &self.out {
-            None => print(&rendered),
-            Some(path) => {
-                let plain = anstream::adapter::strip_str(&rendered).to_string();
-                std::fs::write(path, plain).map_err(|e| {
-                    Failure::input(format_args!("cannot write {}: {e}", path.display()))
-                })?;
-            }
-        }
+        to(self.out.as_deref(), &rendered)?;
         // What `--print` asked for is for the reader, wherever the report went.
         if self.out.is_some() || self.format != Format::Text {
             let to_stdout = self.out.is_some();
             for p in printed {
                 if to_stdout {
-                    print(&printed_line(p))
+                    print(&printed_line(p))?
                 } else {
                     eprint(&printed_line(p))
                 }
@@ -110,10 +102,31 @@ fn printed_line(p: &Printed) -> String {
     format!("{} = [{}]\n", clean(&p.buffer), p.values.join(", "))
 }
 
-/// To the standard output, without styles where it is no terminal. A closed pipe ends nothing.
-pub fn print(text: &str) {
+/// To a file, without styles, or to the standard output.
+pub fn to(out: Option<&Path>, rendered: &str) -> Result<()> {
+    let Some(path) = out else {
+        return print(rendered);
+    };
+    let plain = anstream::adapter::strip_str(rendered).to_string();
+    std::fs::write(path, plain)
+        .map_err(|e| Failure::input(format_args!("cannot write {}: {e}", path.display())))
+}
+
+/// To the standard output, without styles where it is no terminal.
+pub fn print(text: &str) -> Result<()> {
     let mut out = anstream::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// What became of a write to the standard output. A reader that has closed its pipe has seen enough; anything else (a full
+/// disk) means that a result is lost, which must not look like success.
+pub fn written(done: std::io::Result<()>) -> Result<()> {
+    match done {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::input(format_args!(
+            "cannot write to the standard output: {e}"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The same to the standard error.
@@ -144,7 +157,7 @@ fn clean_lines(message: &str) -> String {
 }
 
 /// Bytes to the standard output as they are.
-pub fn raw(text: &str) {
+pub fn raw(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }

@@ -38,7 +38,7 @@ pub fn run(args: &DemoArgs) -> Result<u8> {
         )));
     }
     if args.list {
-        list(&pairs);
+        list(&pairs)?;
         return Ok(exit::CLEAN);
     }
     let options = Options {
@@ -50,17 +50,18 @@ pub fn run(args: &DemoArgs) -> Result<u8> {
         time_limit: TIME_LIMIT,
         budget: None,
         print: Vec::new(),
+        steps: None,
     };
     interrupt::catch();
     let mut tally = Tally::default();
     for pair in pairs {
         one_pair(pair, &options, &mut tally)?;
     }
-    summary(&tally);
+    summary(&tally)?;
     Ok(tally.code())
 }
 
-fn list(pairs: &[&Pair]) {
+fn list(pairs: &[&Pair]) -> Result<()> {
     let mut text = String::new();
     for pair in pairs {
         let _ = writeln!(
@@ -69,7 +70,7 @@ fn list(pairs: &[&Pair]) {
             pair.name, pair.language, pair.about
         );
     }
-    output::print(&text);
+    output::print(&text)
 }
 
 #[derive(Default)]
@@ -96,15 +97,15 @@ fn one_pair(pair: &Pair, options: &Options, tally: &mut Tally) -> Result<()> {
     output::print(&format!(
         "{TITLE}── {} ({}) ──{TITLE:#} {}\n\n",
         pair.name, pair.language, pair.about
-    ));
+    ))?;
     let racy = one_twin(pair, true, options)?;
-    show_races(pair, &racy.report);
-    let found = verdict(&racy, true, options.schedules);
+    show_races(pair, &racy.report)?;
+    let found = verdict(&racy, true, options.schedules)?;
     let fixed = one_twin(pair, false, options)?;
     if !fixed.report.races.is_empty() {
-        show_races(pair, &fixed.report);
+        show_races(pair, &fixed.report)?;
     }
-    let silent = verdict(&fixed, false, options.schedules);
+    let silent = verdict(&fixed, false, options.schedules)?;
     tally.pairs += 1;
     tally.as_expected += u32::from(found && silent);
     tally.failed |= [&racy, &fixed]
@@ -140,14 +141,14 @@ fn on_expiry() -> OnExpiry {
     })
 }
 
-fn show_races(pair: &Pair, report: &Report) {
+fn show_races(pair: &Pair, report: &Report) -> Result<()> {
     let mut text = String::new();
     text::write_races(&mut text, report, &pair.sources());
-    output::print(&text);
+    output::print(&text)
 }
 
 /// Says whether a twin behaved as it should.
-fn verdict(done: &Finished, racy: bool, schedules: u32) -> bool {
+fn verdict(done: &Finished, racy: bool, schedules: u32) -> Result<bool> {
     let report = &done.report;
     let differences = done.differences.as_deref().unwrap_or(&[]);
     let good = differences.is_empty();
@@ -190,11 +191,11 @@ fn verdict(done: &Finished, racy: bool, schedules: u32) -> bool {
     if !racy {
         text.push('\n');
     }
-    output::print(&text);
-    good
+    output::print(&text)?;
+    Ok(good)
 }
 
-fn summary(tally: &Tally) {
+fn summary(tally: &Tally) -> Result<()> {
     let style = if tally.code() == exit::CLEAN {
         GOOD
     } else {
@@ -203,5 +204,5 @@ fn summary(tally: &Tally) {
     output::print(&format!(
         "{style}{} of {} pairs as expected{style:#}: the race found in the racy kernel, its repaired twin silent; on {}\n",
         tally.as_expected, tally.pairs, tally.device
-    ));
+    ))
 }

@@ -26,7 +26,7 @@ pub fn run(_: &DoctorArgs) -> Result<u8> {
     driver(&mut text);
     simulator(&mut text);
     toolchain(&mut text);
-    output::print(&text);
+    output::print(&text)?;
     Ok(exit::CLEAN)
 }
 

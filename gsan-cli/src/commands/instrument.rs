@@ -10,7 +10,7 @@ pub fn run(args: &InstrumentArgs) -> Result<u8> {
     let text = ptx::read(&args.input)?;
     let done = ptx::instrument(&args.input, &text)?;
     if args.output == Path::new("-") {
-        output::raw(&done.text);
+        output::raw(&done.text)?;
     } else {
         std::fs::write(&args.output, &done.text).map_err(|e| {
             Failure::input(format_args!("cannot write {}: {e}", args.output.display()))

@@ -2,6 +2,7 @@
 
 pub mod demo;
 pub mod doctor;
+pub mod inspect;
 pub mod instrument;
 pub mod report;
 pub mod run;

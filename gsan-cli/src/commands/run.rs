@@ -1,6 +1,6 @@
 //! `gsan run`
 
-use crate::args::{Format, RunArgs};
+use crate::args::{Format, ProgramArgs, RunArgs};
 use crate::device;
 use crate::failure::{Failure, Result, exit};
 use crate::interrupt;
@@ -11,6 +11,7 @@ use crate::scenario::one_kernel::OneKernel;
 use crate::scenario::parse;
 use crate::scenario::run::{Finished, OnExpiry, Options, Prepared};
 use gsan_host::report::{Outcome, Report};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ const SIMULATOR_TIME_LIMIT: u64 = 300;
 
 /// Runs it.
 pub fn run(args: &RunArgs) -> Result<u8> {
-    let scenario = scenario(args)?;
+    let scenario = scenario(&args.program)?;
     let print = args
         .print
         .iter()
@@ -42,9 +43,10 @@ pub fn run(args: &RunArgs) -> Result<u8> {
         schedules: args.schedules.or(expected).unwrap_or(1),
         cell: args.cell.map(Into::into),
         instrument: !args.no_instrument,
-        time_limit: time_limit(args, &scenario, chosen.simulated),
+        time_limit: time_limit(args.timeout, &scenario, chosen.simulated),
         budget: args.budget,
         print,
+        steps: None,
     };
     let reporter = reporter(args, &scenario);
     interrupt::catch();
@@ -65,12 +67,13 @@ pub fn run(args: &RunArgs) -> Result<u8> {
     // Otherwise an expected race would look like a failure.
     let holds = finished.differences.as_ref().is_some_and(Vec::is_empty);
     if holds && reporter.format == Format::Text && reporter.out.is_none() {
-        output::print("as expected: everything under [expect] holds\n");
+        output::print("as expected: everything under [expect] holds\n")?;
     }
     Ok(code(&scenario, &finished))
 }
 
-fn scenario(args: &RunArgs) -> Result<Scenario> {
+/// The scenario, in either form.
+pub fn scenario(args: &ProgramArgs) -> Result<Scenario> {
     let one = OneKernel {
         kernel: args.kernel.as_deref(),
         grid: args.grid,
@@ -96,16 +99,22 @@ fn scenario(args: &RunArgs) -> Result<Scenario> {
 }
 
 fn reporter(args: &RunArgs, scenario: &Scenario) -> Reporter {
-    let mut beside = vec![scenario.file.clone()];
-    beside.extend(scenario.modules.iter().filter_map(|m| match &m.source {
-        ModuleSource::File(path) => Some(path.clone()),
-        ModuleSource::Inline(_) => None,
-    }));
     Reporter {
         format: args.format,
         out: args.out.clone(),
-        beside,
+        beside: files(scenario),
     }
+}
+
+/// The files beside which sources are looked for.
+pub fn files(scenario: &Scenario) -> Vec<PathBuf> {
+    let modules = scenario.modules.iter().filter_map(|m| match &m.source {
+        ModuleSource::File(path) => Some(path.clone()),
+        ModuleSource::Inline(_) => None,
+    });
+    std::iter::once(scenario.file.clone())
+        .chain(modules)
+        .collect()
 }
 
 /// Reports what there is and ends the process.
@@ -135,8 +144,9 @@ fn on_expiry(reporter: Reporter, scenario: Scenario) -> OnExpiry {
     })
 }
 
-fn time_limit(args: &RunArgs, scenario: &Scenario, simulated: bool) -> Duration {
-    let seconds = match (args.timeout, simulated) {
+/// How long one wait may take.
+pub fn time_limit(asked: Option<u64>, scenario: &Scenario, simulated: bool) -> Duration {
+    let seconds = match (asked, simulated) {
         (Some(asked), _) => asked,
         (None, true) => SIMULATOR_TIME_LIMIT,
         (None, false) => scenario.timeout.map_or(GPU_TIME_LIMIT, u64::from),

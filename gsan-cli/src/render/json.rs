@@ -204,7 +204,7 @@ fn race(r: &Race) -> RaceEntry {
     }
 }
 
-fn side(s: &Side) -> SideEntry {
+pub(super) fn side(s: &Side) -> SideEntry {
     SideEntry {
         launch: s.launch,
         kernel: s.kernel.clone(),

@@ -1,6 +1,8 @@
 //! A report as text, JSON or SARIF. Only this program knows these formats.
 
 pub mod demangle;
+pub mod inspect;
+pub mod inspect_json;
 pub mod json;
 pub mod json_read;
 pub mod sarif;

@@ -13,8 +13,8 @@ use std::fmt::Write;
 const ERROR: Style = AnsiColor::BrightRed.on_default().bold();
 const WARNING: Style = AnsiColor::BrightYellow.on_default().bold();
 const GOOD: Style = AnsiColor::BrightGreen.on_default().bold();
-const FRAME: Style = AnsiColor::BrightBlue.on_default().bold();
-const BOLD: Style = Style::new().bold();
+pub(super) const FRAME: Style = AnsiColor::BrightBlue.on_default().bold();
+pub(super) const BOLD: Style = Style::new().bold();
 
 /// The whole report.
 pub fn render(report: &Report, sources: &Sources) -> String {
@@ -486,7 +486,8 @@ fn write_misses(out: &mut String, m: &Misses) {
     }
 }
 
-fn write_summary(out: &mut String, report: &Report) {
+/// The last line: what was found, and where.
+pub fn write_summary(out: &mut String, report: &Report) {
     let kind = if report.device.simulated {
         "simulated"
     } else {

@@ -28,11 +28,13 @@ pub struct Issuer<'a> {
     streams: Vec<StreamId>,
     events: Vec<Option<EventId>>,
     reads: Vec<ReadId>,
+    /// How many steps are issued.
+    steps: usize,
 }
 
 impl<'a> Issuer<'a> {
     /// Nothing is issued yet.
-    pub fn new(prepared: &'a Prepared<'a>, session: Session) -> Issuer<'a> {
+    pub fn new(prepared: &'a Prepared<'a>, session: Session, steps: Option<usize>) -> Issuer<'a> {
         let scenario = prepared.scenario;
         Issuer {
             prepared,
@@ -43,6 +45,7 @@ impl<'a> Issuer<'a> {
             streams: Vec::new(),
             events: vec![None; scenario.events.len()],
             reads: Vec::new(),
+            steps: steps.unwrap_or(scenario.steps.len()),
         }
     }
 
@@ -66,7 +69,7 @@ impl<'a> Issuer<'a> {
                 .stream(&stream.name, stream_flags(stream.flags), stream.device);
             self.streams.push(id.map_err(|e| (0, e))?);
         }
-        for step in &scenario.steps {
+        for step in scenario.steps.iter().take(self.steps) {
             self.step(step).map_err(|e| (step.line, e))?;
         }
         for read in std::mem::take(&mut self.reads) {
@@ -256,6 +259,43 @@ impl<'a> Issuer<'a> {
             ty: shape.ty.to_string(),
             values,
         })
+    }
+
+    /// The session, to look into.
+    pub fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    /// How many devices it has.
+    pub fn devices(&self) -> u32 {
+        self.prepared.scenario.device.devices.unwrap_or(1)
+    }
+
+    /// Names of live buffers, then of module variables.
+    pub fn names(&self) -> Vec<String> {
+        let buffers = self.prepared.scenario.buffers.iter().zip(&self.live);
+        let mut names: Vec<String> = buffers
+            .filter(|(_, live)| **live)
+            .map(|(b, _)| b.name.clone())
+            .collect();
+        let variables = self
+            .modules
+            .iter()
+            .filter_map(|m| self.session.variables(*m).ok());
+        names.extend(variables.flatten().cloned());
+        names
+    }
+
+    /// Address and bytes of a live buffer, or of a module's variable, of that name.
+    pub fn memory(&self, name: &str) -> Option<(u64, u64)> {
+        let buffers = &self.prepared.scenario.buffers;
+        let buffer = buffers.iter().position(|b| b.name == name);
+        if let Some(index) = buffer {
+            let at = self.buffers[index].filter(|_| self.live[index])?;
+            return Some((at.address, at.bytes));
+        }
+        let variable = |module: &ModuleId| self.session.variable(*module, name, 0).ok()?;
+        self.modules.iter().find_map(variable)
     }
 
     /// The report.

@@ -35,6 +35,8 @@ pub struct Options {
     pub budget: Option<u64>,
     /// Buffers to print: index and how many elements.
     pub print: Vec<(usize, Option<u64>)>,
+    /// How many of the scenario's steps are issued; all without it.
+    pub steps: Option<usize>,
 }
 
 /// What came out.
@@ -54,6 +56,9 @@ pub type OnExpiry = Arc<dyn Fn(Finished) + Send + Sync>;
 
 /// Called after every schedule.
 pub type OnProgress<'a> = &'a mut dyn FnMut(u32);
+
+/// Called when a schedule's work has ended, or failed, and before the report.
+pub type Look<'l> = &'l mut dyn FnMut(&mut Issuer<'_>);
 
 /// A scenario with everything that it names read into memory.
 pub struct Prepared<'a> {
@@ -135,7 +140,7 @@ impl<'a> Prepared<'a> {
                     });
                 }
             };
-            let once = self.once(options, seed, expiry)?;
+            let once = self.once(options, seed, expiry, &mut |_| ())?;
             let last = once.dead && !options.device.simulated;
             if let Some(judge) = lock(&judge).as_mut() {
                 judge.add(seed, &once.report, &once.values);
@@ -156,6 +161,24 @@ impl<'a> Prepared<'a> {
             printed,
             differences: lock(&judge).as_ref().map(Judge::differences),
         })
+    }
+
+    /// Runs one schedule, of which `look` may inspect the state when all work has ended.
+    pub fn inspect(
+        &self,
+        options: &Options,
+        on_expiry: &OnExpiry,
+        look: Look<'_>,
+    ) -> Result<Report> {
+        let on_expiry = on_expiry.clone();
+        let expiry = move |report| {
+            on_expiry(Finished {
+                report,
+                printed: Vec::new(),
+                differences: None,
+            })
+        };
+        Ok(self.once(options, options.seed, expiry, look)?.report)
     }
 
     /// Whether the scenario is about a device that refuses its work, as opposed to one that is wrong itself.
@@ -181,6 +204,7 @@ impl<'a> Prepared<'a> {
         options: &Options,
         seed: u64,
         expiry: impl FnOnce(Report) + Send + 'static,
+        look: Look<'_>,
     ) -> Result<Once> {
         let shape = self.scenario.device;
         if options.device.simulated {
@@ -198,7 +222,7 @@ impl<'a> Prepared<'a> {
             .interrupt(&interrupt::INTERRUPTED)
             .build()
             .map_err(|e| at_line(self.scenario, 0, e))?;
-        let mut issuer = Issuer::new(self, session);
+        let mut issuer = Issuer::new(self, session, options.steps);
         // An error of the run ends the issuing only: what was found until then is reported.
         let mut refused = None;
         let failed = match issuer.everything() {
@@ -221,6 +245,7 @@ impl<'a> Prepared<'a> {
             .iter()
             .map(|(buffer, count)| issuer.printed(*buffer, *count))
             .collect();
+        look(&mut issuer);
         // Where it fails, the first error says more.
         let finished = issuer.finish();
         let mut report = finished.map_err(|e| {
