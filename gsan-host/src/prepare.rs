@@ -16,12 +16,15 @@ pub(crate) struct Kernel {
     pub(crate) hidden_parameter: bool,
     /// `.reqntid`
     pub(crate) required_threads: Option<[u32; 3]>,
+    /// Its hooks tell the warps of a block apart.
+    pub(crate) intra_block: bool,
 }
 
 /// A module, ready to load.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Prepared {
-    pub(crate) text: String,
+    /// Name and text of each module; several are linked into one.
+    pub(crate) texts: Vec<(String, String)>,
     pub(crate) sites: Vec<Site>,
     pub(crate) unsupported: Vec<UnsupportedInstruction>,
     pub(crate) instrumented_sites: u64,
@@ -32,17 +35,48 @@ pub(crate) struct Prepared {
     pub(crate) linked_files: HashMap<String, String>,
 }
 
-/// Instruments a module and appends the runtime.
-pub(crate) fn instrumented(name: &str, ptx: &str, runtime: &str) -> Result<Prepared> {
-    let result =
-        gsan_ptx::instrument(ptx, &Options::new(runtime, name)).map_err(|e| refused(name, &e))?;
+/// Instruments the modules of a program and appends the runtime to each. `program` is what reports call it.
+pub(crate) fn instrumented(
+    program: &str,
+    modules: &[(&str, &str)],
+    runtime: &str,
+) -> Result<Prepared> {
+    let mut all = Prepared::default();
+    let mut blind = false;
+    for (name, ptx) in modules {
+        let options = Options {
+            part: modules.len() > 1,
+            first_site: u32::try_from(all.sites.len()).unwrap_or(u32::MAX),
+            ..Options::new(runtime, name)
+        };
+        let result = gsan_ptx::instrument(ptx, &options).map_err(|e| refused(name, &e))?;
+        if result.already_linked && modules.len() > 1 {
+            let message = format!(
+                "it is linked with gsan's runtime already, so it can't be linked into `{program}`: give the module as it was compiled"
+            );
+            return Err(Error::Instrument {
+                module: name.to_string(),
+                message,
+            });
+        }
+        blind |= result.blind_function;
+        all.add(prepared(name, ptx, result));
+    }
+    if blind {
+        // Any kernel may call that function.
+        all.kernels.iter_mut().for_each(|k| k.intra_block = false);
+    }
+    Ok(all)
+}
+
+fn prepared(name: &str, ptx: &str, result: gsan_ptx::Instrumented) -> Prepared {
     let linked = result.already_linked;
     let linked_files = if linked {
         source_files(ptx)
     } else {
         HashMap::new()
     };
-    Ok(Prepared {
+    Prepared {
         sites: result.sites.iter().map(|s| site(s, name)).collect(),
         unsupported: result
             .unsupported
@@ -65,12 +99,43 @@ pub(crate) fn instrumented(name: &str, ptx: &str, runtime: &str) -> Result<Prepa
         ),
         variables: variables(&result.globals),
         linked_files,
-        text: result.text,
-    })
+        texts: vec![(name.into(), result.text)],
+    }
 }
 
-/// Takes a module as it is.
-pub(crate) fn plain(name: &str, ptx: &str) -> Result<Prepared> {
+impl Prepared {
+    fn add(&mut self, other: Prepared) {
+        self.texts.extend(other.texts);
+        self.sites.extend(other.sites);
+        self.unsupported.extend(other.unsupported);
+        self.instrumented_sites += other.instrumented_sites;
+        for kernel in other.kernels {
+            // A weak one may be in several modules.
+            let same = |k: &&mut Kernel| k.info.name == kernel.info.name;
+            match self.kernels.iter_mut().find(same) {
+                Some(known) => known.intra_block &= kernel.intra_block,
+                None => self.kernels.push(kernel),
+            }
+        }
+        for variable in other.variables {
+            if !self.variables.contains(&variable) {
+                self.variables.push(variable);
+            }
+        }
+        self.linked_files.extend(other.linked_files);
+    }
+}
+
+/// Takes the modules of a program as they are.
+pub(crate) fn plain(modules: &[(&str, &str)]) -> Result<Prepared> {
+    let mut all = Prepared::default();
+    for (name, ptx) in modules {
+        all.add(plain_one(name, ptx)?);
+    }
+    Ok(all)
+}
+
+fn plain_one(name: &str, ptx: &str) -> Result<Prepared> {
     let module = gsan_ptx::parse(ptx).map_err(|e| refused(name, &InstrumentError::Parse(e)))?;
     let described = gsan_ptx::instrument::describe(&module);
     if described.1.iter().any(|g| g.name == MODULE) {
@@ -82,7 +147,7 @@ pub(crate) fn plain(name: &str, ptx: &str) -> Result<Prepared> {
         });
     }
     Ok(Prepared {
-        text: ptx.into(),
+        texts: vec![(name.into(), ptx.into())],
         sites: Vec::new(),
         unsupported: Vec::new(),
         instrumented_sites: 0,
@@ -168,6 +233,7 @@ fn kernels(entries: Vec<EntryInfo>, hidden: Hidden) -> Vec<Kernel> {
                 },
                 hidden_parameter: declared || hidden == Hidden::Added,
                 required_threads: entry.required_threads,
+                intra_block: entry.intra_block,
             }
         })
         .collect()
@@ -236,8 +302,11 @@ mod tests {
     #[test]
     fn a_module_is_described_as_the_user_wrote_it() {
         for (prepared, hidden) in [
-            (instrumented("m.ptx", MODULE_TEXT, RUNTIME).unwrap(), true),
-            (plain("m.ptx", MODULE_TEXT).unwrap(), false),
+            (
+                instrumented("m.ptx", &[("m.ptx", MODULE_TEXT)], RUNTIME).unwrap(),
+                true,
+            ),
+            (plain(&[("m.ptx", MODULE_TEXT)]).unwrap(), false),
         ] {
             assert_eq!(prepared.kernels.len(), 1);
             let k = &prepared.kernels[0];
@@ -256,7 +325,7 @@ mod tests {
 
     #[test]
     fn sites_fall_back_to_the_line_of_the_ptx() {
-        let prepared = instrumented("m.ptx", MODULE_TEXT, RUNTIME).unwrap();
+        let prepared = instrumented("m.ptx", &[("m.ptx", MODULE_TEXT)], RUNTIME).unwrap();
         assert_eq!((prepared.sites.len(), prepared.instrumented_sites), (1, 1));
         let site = &prepared.sites[0];
         assert_eq!(
@@ -274,9 +343,9 @@ mod tests {
 
     #[test]
     fn the_runtime_brings_what_the_host_calls_by_name() {
-        let prepared = instrumented("m.ptx", MODULE_TEXT, RUNTIME).unwrap();
+        let prepared = instrumented("m.ptx", &[("m.ptx", MODULE_TEXT)], RUNTIME).unwrap();
         for name in [MODULE, "__gsan_join_rows"] {
-            assert!(prepared.text.contains(name), "{name}");
+            assert!(prepared.texts[0].1.contains(name), "{name}");
         }
     }
 
@@ -291,7 +360,7 @@ mod tests {
                 ".param .align 8 .b8 s[24]",
                 ".param .u32 n, .param .u64 launch",
             );
-        let prepared = instrumented("m.ptx", &linked, RUNTIME).unwrap();
+        let prepared = instrumented("m.ptx", &[("m.ptx", &linked)], RUNTIME).unwrap();
         let k = &prepared.kernels[0];
         let names: Vec<_> = k.info.params.iter().map(|p| p.name.as_str()).collect();
         assert_eq!(
@@ -300,7 +369,7 @@ mod tests {
         );
         assert_eq!(prepared.variables, ["counter", "table"]);
         assert!(prepared.linked_files.is_empty());
-        let error = plain("m.ptx", &linked).unwrap_err().to_string();
+        let error = plain(&[("m.ptx", &linked)]).unwrap_err().to_string();
         assert!(error.contains("sanitize"), "{error}");
     }
 
@@ -316,21 +385,22 @@ mod tests {
                 "    .loc 2 49 0\n    .loc 1 7 9\n    ld.param",
             );
         let files = ".file 1 \"core.rs\"\n.file 2 \"src\" \"lib.rs\"\n";
-        let prepared = instrumented("m.ptx", &format!("{linked}{files}"), RUNTIME).unwrap();
+        let prepared =
+            instrumented("m.ptx", &[("m.ptx", &format!("{linked}{files}"))], RUNTIME).unwrap();
         assert_eq!(
             prepared.linked_files.get("k").map(String::as_str),
             Some("src/lib.rs")
         );
         // A `.loc` without its `.file`.
-        let prepared = instrumented("m.ptx", &linked, RUNTIME).unwrap();
+        let prepared = instrumented("m.ptx", &[("m.ptx", &linked)], RUNTIME).unwrap();
         assert!(prepared.linked_files.is_empty());
     }
 
     #[test]
     fn a_syntax_error_is_one_line_that_names_file_and_line() {
         for parse in [
-            |t: &str| instrumented("bad.ptx", t, RUNTIME),
-            |t: &str| plain("bad.ptx", t),
+            |t: &str| instrumented("all", &[("bad.ptx", t)], RUNTIME),
+            |t: &str| plain(&[("bad.ptx", t)]),
         ] {
             let error = parse(&MODULE_TEXT[..MODULE_TEXT.len() - 10])
                 .unwrap_err()
@@ -340,5 +410,34 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn linked_modules_number_their_sites_one_behind_the_other() {
+        let other = MODULE_TEXT.replace(" k(", " second(");
+        let modules = [("a.ptx", MODULE_TEXT), ("b.ptx", other.as_str())];
+        let both = instrumented("program", &modules, RUNTIME).unwrap();
+        let files: Vec<&str> = both.sites.iter().map(|s| s.file.as_str()).collect();
+        assert_eq!(
+            (files.as_slice(), both.texts.len()),
+            (["a.ptx", "b.ptx"].as_slice(), 2)
+        );
+        assert!(both.texts[1].1.contains(", 1); st.global.u32"));
+        assert_eq!(both.variables, ["counter", "table"]);
+        let names: Vec<&str> = both.kernels.iter().map(|k| k.info.name.as_str()).collect();
+        assert_eq!(names, ["k", "second"]);
+        assert!(both.kernels.iter().all(|k| k.intra_block));
+
+        let blind = format!("{other}.func f() {{ setmaxnreg.inc.sync.aligned.u32 200; ret; }}\n");
+        let both = instrumented("program", &[modules[0], ("b.ptx", &blind)], RUNTIME).unwrap();
+        assert!(both.kernels.iter().all(|k| !k.intra_block));
+
+        let done = instrumented("m", &modules[..1], RUNTIME).unwrap();
+        let error = instrumented("program", &[("m", &done.texts[0].1), modules[1]], RUNTIME);
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("already") && error.contains("`program`"),
+            "{error}"
+        );
     }
 }

@@ -34,14 +34,18 @@ pub(crate) fn check_code(call: &'static str, code: u32) -> Result<()> {
     if code == SUCCESS {
         return Ok(());
     }
-    let detail = cuda_lazy::diagnosis().map(|d| d.message);
-    Err(Error::Driver {
+    Err(failure(call, code))
+}
+
+/// The error of a code that is none of success.
+fn failure(call: &'static str, code: u32) -> Error {
+    Error::Driver {
         call,
         code,
         name: error_name(code),
         description: error_description(code),
-        detail,
-    })
+        detail: cuda_lazy::diagnosis().map(|d| d.message),
+    }
 }
 
 /// The driver's number in an error of [`check`].

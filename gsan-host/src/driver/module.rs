@@ -1,6 +1,6 @@
 //! Loaded modules and their functions.
 
-use super::{Device, check, check_code, error_name};
+use super::{Device, SUCCESS, check, check_code, error_name, failure};
 use crate::error::{Error, Result};
 use cuda_lazy::ext::{CUlaunchAttribute, CUlaunchConfig, cuLaunchKernelEx};
 use cust::sys::{self, CUfunction_attribute as Attribute, CUjit_option as Option_};
@@ -17,63 +17,162 @@ pub(crate) struct Module {
 #[derive(Clone, Copy)]
 pub(crate) struct Function(sys::CUfunction);
 
+/// What the driver's compiler says of a mistake, and the options that make it say so.
+struct Log {
+    text: Vec<u8>,
+    options: [Option_; 3],
+    values: [*mut c_void; 3],
+}
+
+impl Log {
+    const BYTES: usize = 16 << 10;
+
+    fn new() -> Log {
+        let mut text = vec![0u8; Log::BYTES];
+        Log {
+            options: [
+                Option_::CU_JIT_ERROR_LOG_BUFFER,
+                Option_::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                Option_::CU_JIT_GENERATE_LINE_INFO,
+            ],
+            // Numbers travel in the pointer's place.
+            values: [
+                text.as_mut_ptr().cast(),
+                (Log::BYTES - 1) as *mut c_void,
+                std::ptr::without_provenance_mut(1),
+            ],
+            text,
+        }
+    }
+
+    fn said(&self) -> String {
+        let end = self.text.iter().position(|&b| b == 0);
+        let said = String::from_utf8_lossy(&self.text[..end.unwrap_or(Log::BYTES)]);
+        said.trim_end().to_string()
+    }
+
+    /// What was said, or else what the simulator knows.
+    fn text(&self) -> String {
+        let said = self.said();
+        match cuda_lazy::diagnosis().filter(|_| said.is_empty()) {
+            Some(diagnosis) => diagnosis.message,
+            None => said,
+        }
+    }
+}
+
+/// A module, or the call that failed and the driver's number.
+type Answer = std::result::Result<sys::CUmodule, (&'static str, u32)>;
+
+/// Loads an image into the current context.
+fn load(image: &[u8], log: &mut Log) -> Answer {
+    let mut raw: sys::CUmodule = std::ptr::null_mut();
+    // SAFETY: the image is a NUL-terminated text or came from the driver's linker, the lists have three entries, the log has
+    // the length that it is said to have, and all outlive the call.
+    let code = unsafe {
+        sys::cuModuleLoadDataEx(
+            &mut raw,
+            image.as_ptr().cast(),
+            log.options.len() as u32,
+            log.options.as_mut_ptr(),
+            log.values.as_mut_ptr(),
+        )
+    } as u32;
+    if code != SUCCESS {
+        return Err(("cuModuleLoadDataEx", code));
+    }
+    Ok(raw)
+}
+
+/// Links modules, of name and text, and loads the result.
+fn link(modules: &[(CString, CString)], log: &mut Log) -> Answer {
+    let mut linker: sys::CUlinkState = std::ptr::null_mut();
+    // SAFETY: as in `load`; the log lives until the linker is destroyed, and `linker` is a valid place for the answer.
+    let created = unsafe {
+        sys::cuLinkCreate_v2(
+            log.options.len() as u32,
+            log.options.as_mut_ptr(),
+            log.values.as_mut_ptr(),
+            &mut linker,
+        )
+    } as u32;
+    if created != SUCCESS {
+        return Err(("cuLinkCreate", created));
+    }
+    let linked = (|| {
+        for (name, text) in modules {
+            // SAFETY: name and text are NUL-terminated, the length counts the zero as PTX inputs want it; no options.
+            let added = unsafe {
+                sys::cuLinkAddData_v2(
+                    linker,
+                    sys::CUjitInputType::CU_JIT_INPUT_PTX,
+                    text.as_ptr().cast_mut().cast(),
+                    text.as_bytes_with_nul().len(),
+                    name.as_ptr(),
+                    0,
+                    std::ptr::null_mut(),
+                    std::ptr::null_mut(),
+                )
+            } as u32;
+            if added != SUCCESS {
+                return Err(("cuLinkAddData", added));
+            }
+        }
+        let (mut image, mut bytes) = (std::ptr::null_mut(), 0);
+        // SAFETY: both are valid places for the answers.
+        let complete = unsafe { sys::cuLinkComplete(linker, &mut image, &mut bytes) } as u32;
+        if complete != SUCCESS {
+            return Err(("cuLinkComplete", complete));
+        }
+        // SAFETY: the linker answered with an image of that length, which it keeps until it is destroyed.
+        let image = unsafe { std::slice::from_raw_parts(image.cast::<u8>(), bytes) };
+        // Other options: those of the linker still point to the log.
+        load(image, &mut Log::new())
+    })();
+    // SAFETY: the linker was created above and is not used again; a module does not need it.
+    unsafe { sys::cuLinkDestroy(linker) };
+    linked
+}
+
 impl Module {
-    /// Compiles and loads PTX; `name` and `instrumented` are for the error.
+    /// Compiles and loads PTX, given as name and text of each module; several are linked. `name` and `instrumented` are for
+    /// the error.
     pub(crate) fn load(
         device: &Rc<Device>,
         name: &str,
-        ptx: &str,
+        modules: &[(String, String)],
         instrumented: bool,
     ) -> Result<Module> {
-        const LOG_BYTES: usize = 16 << 10;
         device.enter()?;
-        let Ok(image) = CString::new(ptx) else {
-            return Err(Error::Instrument {
-                module: name.into(),
-                message: "the text contains a zero byte".into(),
-            });
+        let mut images = Vec::with_capacity(modules.len());
+        for (name, text) in modules {
+            let no_zero = |text: &str| {
+                CString::new(text).map_err(|_| Error::Instrument {
+                    module: name.clone(),
+                    message: "the text contains a zero byte".into(),
+                })
+            };
+            images.push((no_zero(name)?, no_zero(text)?));
+        }
+        let mut log = Log::new();
+        let loaded = match &images[..] {
+            [(_, image)] => load(image.to_bytes_with_nul(), &mut log),
+            images => link(images, &mut log),
         };
-        let mut log = vec![0u8; LOG_BYTES];
-        let mut options = [
-            Option_::CU_JIT_ERROR_LOG_BUFFER,
-            Option_::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-            Option_::CU_JIT_GENERATE_LINE_INFO,
-        ];
-        // Numbers travel in the pointer's place.
-        let mut values: [*mut c_void; 3] = [
-            log.as_mut_ptr().cast(),
-            (LOG_BYTES - 1) as *mut c_void,
-            std::ptr::without_provenance_mut(1),
-        ];
-        let mut raw: sys::CUmodule = std::ptr::null_mut();
-        // SAFETY: the image is NUL-terminated, the lists have three entries, the log has the length that it is said to have,
-        // and all outlive the call.
-        let code = unsafe {
-            sys::cuModuleLoadDataEx(
-                &mut raw,
-                image.as_ptr().cast(),
-                options.len() as u32,
-                options.as_mut_ptr(),
-                values.as_mut_ptr(),
-            )
-        } as u32;
-        if is_refusal(code) {
-            let end = log.iter().position(|&b| b == 0).unwrap_or(log.len());
-            let mut log = String::from_utf8_lossy(&log[..end]).trim_end().to_string();
-            if let Some(diagnosis) = cuda_lazy::diagnosis().filter(|_| log.is_empty()) {
-                log = diagnosis.message;
-            }
-            return Err(Error::Load {
+        match loaded {
+            Ok(raw) => Ok(Module {
+                device: device.clone(),
+                raw,
+            }),
+            // A linker's mistakes have all sorts of numbers, but it says what they are.
+            Err((_, code)) if is_refusal(code) || !log.said().is_empty() => Err(Error::Load {
                 module: name.into(),
                 name: error_name(code),
-                log,
+                log: log.text(),
                 instrumented,
-            });
+            }),
+            Err((call, code)) => Err(failure(call, code)),
         }
-        Ok(Module {
-            device: device.clone(),
-            raw,
-        })
     }
 
     /// A kernel by name; `None` if there is none.

@@ -72,6 +72,8 @@ pub(super) struct Recorded {
     pub(super) module_id: u32,
     /// What the user asked for.
     pub(super) dynamic_shared: u32,
+    /// [`LaunchRecord::flags`]
+    pub(super) flags: u32,
 }
 
 /// A launch that passed the checks.
@@ -190,6 +192,11 @@ impl Session {
                 launch_id: id.0,
                 module_id: spec.module.0,
                 dynamic_shared: spec.dynamic_shared,
+                flags: if planned.kernel.intra_block {
+                    LaunchRecord::INTRA_BLOCK
+                } else {
+                    0
+                },
             };
             let record = self.prepare_record(spec.stream, recorded)?;
             planned.params.push(record.to_le_bytes().to_vec());
@@ -264,7 +271,7 @@ impl Session {
             launch_id: launch.launch_id,
             module_id: launch.module_id,
             dynamic_shared: launch.dynamic_shared,
-            flags: 0,
+            flags: launch.flags,
         };
         let ring = &mut checked.rings[device];
         let offset = u64::from(place) * LaunchRing::STRIDE;

@@ -17,8 +17,8 @@ use std::rc::Rc;
 /// A module, loaded on every device.
 pub(super) struct LoadedModule {
     name: String,
-    /// The user's text, to compare with where instrumentation makes a launch impossible.
-    plain_text: String,
+    /// The user's texts, to compare with where instrumentation makes a launch impossible.
+    plain_texts: Vec<(String, String)>,
     kernels: Vec<Rc<Kernel>>,
     infos: Vec<KernelInfo>,
     /// The user's variables in global memory.
@@ -104,7 +104,7 @@ impl LoadedModule {
     ) -> Option<(Function, KernelFacts)> {
         let part = self.parts.get_mut(device as usize)?;
         if part.plain.is_none() {
-            part.plain = Module::load(owner, &self.name, &self.plain_text, false).ok();
+            part.plain = Module::load(owner, &self.name, &self.plain_texts, false).ok();
         }
         let function = part.plain.as_ref()?.function(kernel).ok()??;
         Some((function, facts(function).ok()?))
@@ -123,11 +123,17 @@ impl Session {
     /// Instruments a PTX module (unless the session does not) and loads it on every device. `name` (its file name) is what
     /// reports call it.
     pub fn load_module(&mut self, name: &str, ptx: &str) -> Result<ModuleId> {
+        self.load_linked(name, &[(name, ptx)])
+    }
+
+    /// Links PTX modules, each given as (file) name and text, into one program, which is loaded like a module. Each is instrumented by
+    /// itself; the driver links what comes of them.
+    pub fn load_linked(&mut self, name: &str, modules: &[(&str, &str)]) -> Result<ModuleId> {
         let _armed = self.begin_compiling()?;
         let prepared = if self.checked.is_some() {
-            prepare::instrumented(name, ptx, &self.runtime)?
+            prepare::instrumented(name, modules, &self.runtime)?
         } else {
-            prepare::plain(name, ptx)?
+            prepare::plain(modules)?
         };
         let id = ModuleId(self.modules.len() as u32);
         let mut parts = Vec::new();
@@ -158,7 +164,10 @@ impl Session {
         let infos = kernels.iter().map(|k| k.info.clone()).collect();
         self.modules.push(LoadedModule {
             name: name.into(),
-            plain_text: ptx.into(),
+            plain_texts: modules
+                .iter()
+                .map(|(n, t)| (n.to_string(), t.to_string()))
+                .collect(),
             kernels,
             infos,
             variables: prepared.variables,
@@ -171,7 +180,7 @@ impl Session {
 
     fn load_part(&self, name: &str, prepared: &Prepared, index: u32) -> Result<Part> {
         let device = self.device(index)?;
-        let module = Module::load(device, name, &prepared.text, self.checked.is_some())?;
+        let module = Module::load(device, name, &prepared.texts, self.checked.is_some())?;
         let mut ranges = Vec::new();
         let mut cells = Vec::new();
         if let Some(checked) = &self.checked {

@@ -42,6 +42,7 @@ impl Session {
                 // It has no sites.
                 module_id: 0,
                 dynamic_shared: 0,
+                flags: 0,
             },
         )?;
         let op = Op::new(access, SPAN, Order::Weak, Scope::None);
@@ -88,7 +89,12 @@ impl Session {
             let module = match place.take() {
                 Some(module) => module,
                 None => {
-                    let module = Module::load(&owner, "gsan's runtime", &runtime, false)?;
+                    let module = Module::load(
+                        &owner,
+                        "gsan's runtime",
+                        &[("runtime.ptx".into(), runtime.into_owned())],
+                        false,
+                    )?;
                     let global = checked.runtime.devices[device as usize].address();
                     let format = checked.reservation.layout().format;
                     super::modules::tell_module(&owner, &module, global, true, format)?;

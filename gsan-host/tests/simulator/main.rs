@@ -4,6 +4,7 @@ mod endings;
 mod host_operations;
 mod inspection;
 mod launches;
+mod linking;
 mod memory;
 mod order;
 mod support;

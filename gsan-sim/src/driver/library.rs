@@ -1,5 +1,7 @@
-//! Context-independent libraries and the linker: both are PTX texts that become modules later.
+//! Context-independent libraries and the linker: both are PTX texts that become modules later. Linking several inputs makes
+//! one text of them.
 
+use super::Diagnosis;
 use super::api::{In, Out, Session, Text, driver_api};
 use super::codes::{Answer, Code};
 use super::module::{self, JitOptions};
@@ -16,11 +18,13 @@ pub(super) struct Library {
     kernels: HashMap<Handle, String>,
 }
 
-/// A linker with at most one input: there is nothing to link.
+/// A linker.
 #[derive(Default)]
 pub(super) struct Link {
-    /// With a NUL at its end, as the result is read.
-    text: Vec<u8>,
+    /// Name and text of each input.
+    inputs: Vec<(String, String)>,
+    /// With a NUL at its end, as the result is read; empty until it is complete.
+    result: Vec<u8>,
 }
 
 impl Driver {
@@ -57,15 +61,52 @@ fn module_of(session: &mut Session, library: Handle) -> Answer<Handle> {
     Ok(module)
 }
 
-fn add_input(session: &mut Session, link: Handle, kind: u32, mut text: Vec<u8>) -> Answer {
+fn add_input(
+    session: &mut Session,
+    link: Handle,
+    kind: u32,
+    name: String,
+    text: Vec<u8>,
+) -> Answer {
     let link = session.driver()?.link(link)?;
-    if kind != PTX || !link.text.is_empty() {
+    if kind != PTX || !link.result.is_empty() {
         return Err(Code::NOT_SUPPORTED);
     }
-    if text.last() != Some(&0) {
-        text.push(0);
+    let mut text = String::from_utf8(text).map_err(|_| Code::INVALID_IMAGE)?;
+    text.truncate(text.trim_end_matches('\0').len());
+    if text.is_empty() {
+        return Err(Code::INVALID_IMAGE);
     }
-    link.text = text;
+    link.inputs.push((name, text));
+    Ok(())
+}
+
+fn complete(session: &mut Session, handle: Handle) -> Answer {
+    let link = session.driver()?.link(handle)?;
+    if !link.result.is_empty() {
+        return Ok(());
+    }
+    let mut linked = match &link.inputs[..] {
+        [] => return Err(Code::INVALID_IMAGE),
+        // As it is, so that messages about it name its lines.
+        [(_, only)] => only.clone(),
+        inputs => {
+            let inputs: Vec<(&str, &str)> = inputs
+                .iter()
+                .map(|(n, t)| (n.as_str(), t.as_str()))
+                .collect();
+            match gsan_ptx::link::link(&inputs) {
+                Ok(text) => text,
+                Err(error) => {
+                    let message = format!("the modules can't be linked: {error}");
+                    session.state().diagnosis = Some(Diagnosis::error(message));
+                    return Err(Code::INVALID_PTX);
+                }
+            }
+        }
+    };
+    linked.push('\0');
+    session.driver()?.link(handle)?.result = linked.into_bytes();
     Ok(())
 }
 
@@ -129,24 +170,24 @@ driver_api! {
         link.set(handle)
     }
     fn cuLinkAddData_v2(
-        s, link: Handle, kind: u32, data: In<u8>, len: usize, _name: Text, _count: u32, _options: In<u32>, _values: u64
+        s, link: Handle, kind: u32, data: In<u8>, len: usize, name: Text, _count: u32, _options: In<u32>, _values: u64
     ) {
         let text = (0..len).map(|index| data.at(index)).collect::<Answer<Vec<u8>>>()?;
-        add_input(s, link, kind, text)
+        let name = name.utf8().unwrap_or("input").to_owned();
+        add_input(s, link, kind, name, text)
     }
     fn cuLinkAddFile_v2(s, link: Handle, kind: u32, path: Text, _count: u32, _options: In<u32>, _values: u64) {
-        let text = std::fs::read(path.utf8()?).map_err(|_| Code::FILE_NOT_FOUND)?;
-        add_input(s, link, kind, text)
+        let path = path.utf8()?;
+        let text = std::fs::read(path).map_err(|_| Code::FILE_NOT_FOUND)?;
+        add_input(s, link, kind, path.to_owned(), text)
     }
     fn cuLinkComplete(s, link: Handle, image: Out<*const u8>, len: Out<usize>) {
         image.require()?;
+        complete(s, link)?;
         let link = s.driver()?.link(link)?;
-        if link.text.is_empty() {
-            return Err(Code::INVALID_IMAGE);
-        }
-        len.set_if_wanted(link.text.len());
-        // Stays until the linker is destroyed, and nothing is added after this: there is one input.
-        image.set(link.text.as_ptr())
+        len.set_if_wanted(link.result.len());
+        // Stays until the linker is destroyed, and nothing is added after this.
+        image.set(link.result.as_ptr())
     }
     fn cuLinkDestroy(s, link: Handle) {
         s.driver()?.links.remove(&link).map(|_| ()).ok_or(Code::INVALID_HANDLE)
