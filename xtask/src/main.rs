@@ -22,8 +22,8 @@ cargo xtask TASK
   ptx --check            rebuild them beside the checked-in ones and compare
   ptx --only NAME        rebuild one: `runtime` or a folder of tests/kernels/rust
   ptxas                  assemble all PTX, plain and instrumented, with NVIDIA's ptxas
-  ptxas --corpus [FILE]  assemble compilers' PTX instrumented, with registers and spills before and after
-  ptxas --selection      the same for the files that are checked in, as `test` does
+  ptxas --corpus [FILE]  assemble compilers' PTX instrumented, with registers and spills before and after, as `test` does
+  ptxas --selection      the same for the files that are checked in, which is what `test` does without ../shared/corpus
   ptxas --fetch          get ptxas from PyPI, for this tree only
   bench [ARGS]           the criterion benches
   gpu-bundle             make gpu-bundle/, to be run on a machine with a GPU

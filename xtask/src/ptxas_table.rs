@@ -6,7 +6,12 @@ use crate::ptxas;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+
+/// How many assemblers run at once: each may take some hundred megabytes, and 8 GB before its limit stops it.
+const AT_A_TIME: usize = 2;
 
 /// Files that ptxas refuses before anybody touches them, and what it says.
 const REFUSED: [(&str, &str); 2] = [
@@ -42,77 +47,24 @@ pub fn run(extent: Extent, out: Option<&Path>) -> Result {
             target_dir().join("debug/gsan")
         }
     };
-    let scratch = target_dir().join("instrumented/corpus");
     let (files, what) = corpus(extent);
+    eprintln!("    {} files: {what}", files.len());
     let started = Instant::now();
-    let mut rows = String::new();
-    let (mut assembled, mut failures, mut grown, mut more_spills) = (0, Vec::new(), Vec::new(), 0);
-    for file in &files {
-        let name = short_name(file);
-        let Ok(text) = std::fs::read_to_string(file) else {
-            continue;
-        };
-        // Triton 3.9 writes the version of an assembler of its own; nothing in these files needs it.
-        let text = text.replace(".version 9.4", ".version 9.0");
-        let before = scratch.join(format!("{}.before.ptx", name.replace('/', "-")));
-        let after = scratch.join(format!("{}.after.ptx", name.replace('/', "-")));
-        process::write(&before, &text)?;
-        let mut instrument = Command::new(&gsan);
-        instrument
-            .arg("instrument")
-            .arg(&before)
-            .arg("-o")
-            .arg(&after);
-        if let Err(failure) = capture(&mut instrument) {
-            failures.push(format!("{name}: {failure}"));
-            continue;
-        }
-        for arch in targets(&text) {
-            let plain = assemble(&ptxas, &before, arch);
-            let refused = REFUSED.iter().find(|(part, _)| name.contains(part));
-            let (plain, hooked) = match (plain, refused) {
-                (Ok(plain), None) => (plain, assemble(&ptxas, &after, arch)),
-                (Err(message), Some((_, why))) if message.to_string().contains(why) => {
-                    let _ = writeln!(rows, "| {name} | {arch} | refused as it is: {why} | | | |");
-                    continue;
-                }
-                (Ok(_), Some(_)) => {
-                    failures.push(format!(
-                        "{name} assembles: take it off the list of refused files"
-                    ));
-                    continue;
-                }
-                (Err(message), _) => {
-                    failures.push(format!("{name} for {arch}, as it is: {message}"));
-                    continue;
-                }
-            };
-            let hooked = match hooked {
-                Ok(hooked) => hooked,
-                Err(message) => {
-                    failures.push(format!("{name} for {arch}, instrumented: {message}"));
-                    continue;
-                }
-            };
-            assembled += 1;
-            grown.push(hooked.registers as i64 - plain.registers as i64);
-            more_spills += usize::from(hooked.spills > plain.spills);
-            let _ = writeln!(
-                rows,
-                "| {name} | {arch} | {} → {} | {:+} | {} → {} | {} → {} |",
-                plain.registers,
-                hooked.registers,
-                hooked.registers as i64 - plain.registers as i64,
-                plain.spills,
-                hooked.spills,
-                plain.stack,
-                hooked.stack,
-            );
-        }
-    }
+    let tools = Tools {
+        ptxas: &ptxas,
+        gsan: &gsan,
+        scratch: &target_dir().join("instrumented/corpus"),
+    };
+    let all = tools.check_all(&files);
+    let sum = |of: fn(&Checked) -> usize| all.iter().map(of).sum::<usize>();
+    let assembled = sum(|c| c.grown.len());
+    let refused = sum(|c| c.refused);
+    let more_spills = sum(|c| c.more_spills);
+    let mut grown: Vec<i64> = all.iter().flat_map(|c| c.grown.iter().copied()).collect();
     grown.sort_unstable();
     let median = grown.get(grown.len() / 2).copied().unwrap_or(0);
     let most = grown.last().copied().unwrap_or(0);
+    let rows: String = all.iter().map(|c| c.rows.as_str()).collect();
     let version = capture(Command::new(&ptxas).arg("--version"))?;
     let version = version
         .lines()
@@ -130,12 +82,16 @@ pub fn run(extent: Extent, out: Option<&Path>) -> Result {
         files.len(),
     );
     println!(
-        "{table}\n{assembled} assemblies in {:.0} s",
+        "{table}\n{assembled} assemblies of {what} in {:.0} s, {refused} that ptxas refuses as they are",
         started.elapsed().as_secs_f64()
     );
     if let Some(out) = out {
         process::write(out, &table)?;
     }
+    let failures: Vec<&str> = all
+        .iter()
+        .flat_map(|c| c.failures.iter().map(String::as_str))
+        .collect();
     if failures.is_empty() {
         Ok(())
     } else {
@@ -143,10 +99,129 @@ pub fn run(extent: Extent, out: Option<&Path>) -> Result {
     }
 }
 
+/// What became of one file.
+#[derive(Default)]
+struct Checked {
+    rows: String,
+    failures: Vec<String>,
+    /// By how many registers, for each target.
+    grown: Vec<i64>,
+    more_spills: usize,
+    /// Targets for which ptxas refuses the file before anybody touches it.
+    refused: usize,
+}
+
+struct Tools<'a> {
+    ptxas: &'a Path,
+    gsan: &'a Path,
+    scratch: &'a Path,
+}
+
+impl Tools<'_> {
+    /// As many at a time as [`AT_A_TIME`] says; the answers in the order of the files.
+    fn check_all(&self, files: &[PathBuf]) -> Vec<Checked> {
+        let next = AtomicUsize::new(0);
+        let done: Mutex<Vec<(usize, Checked)>> = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..AT_A_TIME {
+                scope.spawn(|| {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(file) = files.get(index) else { break };
+                        let mut checked = Checked::default();
+                        if let Err(failure) = self.check(file, &mut checked) {
+                            checked
+                                .failures
+                                .push(format!("{}: {failure}", short_name(file)));
+                        }
+                        done.lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .push((index, checked));
+                    }
+                });
+            }
+        });
+        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        done.sort_by_key(|(index, _)| *index);
+        done.into_iter().map(|(_, checked)| checked).collect()
+    }
+
+    fn check(&self, file: &Path, into: &mut Checked) -> Result {
+        let name = short_name(file);
+        // Triton 3.9 writes the version of an assembler of its own; nothing in these files needs it.
+        let text = process::read(file)?.replace(".version 9.4", ".version 9.0");
+        let place = |what: &str| {
+            let flat = name.replace('/', "-");
+            self.scratch.join(format!("{flat}.{what}.ptx"))
+        };
+        let (before, after) = (place("before"), place("after"));
+        process::write(&before, &text)?;
+        let mut instrument = Command::new(self.gsan);
+        instrument
+            .arg("instrument")
+            .arg(&before)
+            .arg("-o")
+            .arg(&after);
+        capture(&mut instrument)?;
+        for arch in targets(&text) {
+            let plain = assemble(self.ptxas, &before, arch);
+            let refused = REFUSED.iter().find(|(part, _)| name.contains(part));
+            let plain = match (plain, refused) {
+                (Ok(plain), None) => plain,
+                (Err(message), Some((_, why))) if message.to_string().contains(why) => {
+                    into.refused += 1;
+                    let _ = writeln!(
+                        into.rows,
+                        "| {name} | {arch} | refused as it is: {why} | | | |"
+                    );
+                    continue;
+                }
+                (Ok(_), Some(_)) => {
+                    let message =
+                        format!("{name} assembles: take it off the list of refused files");
+                    into.failures.push(message);
+                    continue;
+                }
+                (Err(message), _) => {
+                    into.failures
+                        .push(format!("{name} for {arch}, as it is: {message}"));
+                    continue;
+                }
+            };
+            let hooked = match assemble(self.ptxas, &after, arch) {
+                Ok(hooked) => hooked,
+                Err(message) => {
+                    into.failures
+                        .push(format!("{name} for {arch}, instrumented: {message}"));
+                    continue;
+                }
+            };
+            let grown = i64::from(hooked.registers) - i64::from(plain.registers);
+            into.grown.push(grown);
+            into.more_spills += usize::from(hooked.spills > plain.spills);
+            let _ = writeln!(
+                into.rows,
+                "| {name} | {arch} | {} → {} | {grown:+} | {} → {} | {} → {} |",
+                plain.registers,
+                hooked.registers,
+                plain.spills,
+                hooked.spills,
+                plain.stack,
+                hooked.stack,
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Where the whole corpus is, if it is there: beside the repository.
+pub fn whole_corpus() -> Option<PathBuf> {
+    Some(root().join("../shared/corpus")).filter(|folder| folder.is_dir())
+}
+
 /// The whole corpus where it is wanted and there, else the selection that is checked in.
 fn corpus(extent: Extent) -> (Vec<PathBuf>, &'static str) {
-    let whole = root().join("../shared/corpus");
-    if extent == Extent::Whole && whole.is_dir() {
+    if let Some(whole) = whole_corpus().filter(|_| extent == Extent::Whole) {
         let mut files = Vec::new();
         for folder in ["clang", "cuda", "rejected", "rust", "triton", "triton39"] {
             files.extend(files_in(&whole.join(folder), "ptx"));

@@ -144,18 +144,7 @@ pub fn run(extent: Extent) -> Result {
         Ok(Outcome::Passed)
     });
 
-    steps.step("ptxas takes all PTX, plain and instrumented", || {
-        if extent == Extent::Quick {
-            return Ok(Outcome::NotRun("--quick".into()));
-        }
-        if ptxas::find().is_none() {
-            return Ok(Outcome::NotRun(
-                "no ptxas (`cargo xtask ptxas --fetch` gets it from PyPI)".into(),
-            ));
-        }
-        ptxas::assemble_all()?;
-        ptxas_table::run(ptxas_table::Extent::Selection, None).map(|()| Outcome::Passed)
-    });
+    ptxas_steps(&mut steps, extent);
 
     steps.step("the scenarios on a GPU", || {
         let gpu = Path::new("/dev/nvidiactl").exists();
@@ -167,6 +156,32 @@ pub fn run(extent: Extent) -> Result {
         Ok(Outcome::NotRun(why.into()))
     });
     steps.finish()
+}
+
+/// What NVIDIA's assembler says of the tree's PTX, and of the corpus where it is there.
+fn ptxas_steps(steps: &mut Steps, extent: Extent) {
+    let not_run = if extent == Extent::Quick {
+        Some("--quick")
+    } else if ptxas::find().is_none() {
+        Some("no ptxas (`cargo xtask ptxas --fetch` gets it from PyPI)")
+    } else {
+        None
+    };
+    let mut step = |name, work: &dyn Fn() -> Result| {
+        steps.step(name, || match not_run {
+            Some(why) => Ok(Outcome::NotRun(why.into())),
+            None => work().map(|()| Outcome::Passed),
+        });
+    };
+    step("ptxas takes all PTX, plain and instrumented", &|| {
+        ptxas::assemble_all()
+    });
+    let name = if ptxas_table::whole_corpus().is_some() {
+        "ptxas takes the whole corpus, instrumented"
+    } else {
+        "ptxas takes the corpus's checked-in selection, instrumented (../shared/corpus is not here)"
+    };
+    step(name, &|| ptxas_table::run(ptxas_table::Extent::Whole, None));
 }
 
 /// Completes a tree of rebuilt PTX by what is not rebuilt, so that the end-to-end tests can run in it.
