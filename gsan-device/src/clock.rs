@@ -541,7 +541,7 @@ impl<M: Machine> State<M> {
         if without(Edge::AcquireMerge) {
             return;
         }
-        self.learn_own_block(from);
+        self.learn_own_block(from, true);
         let key = Self::key(from);
         if self
             .m
@@ -561,11 +561,8 @@ impl<M: Machine> State<M> {
     #[inline(never)]
     pub fn pend(self, from: Lookup<M>, addr: u64) {
         let m = self.m;
-        self.learn_own_block(from);
-        let places = field!(self.addr, ThreadState, pending_places);
-        if m.load32(places) & place(addr) == 0 {
-            m.or32(places, place(addr));
-        }
+        self.learn_own_block(from, false);
+        self.pend_at(addr);
         let key = Self::key(from);
         if m.load64_acquire(field!(self.addr, ThreadState, last_pending)) == key {
             return;
@@ -578,6 +575,15 @@ impl<M: Machine> State<M> {
         m.add32(field!(self.addr, ThreadState, pending_version), 1);
         m.store64_release(field!(self.addr, ThreadState, last_pending), key);
         self.count_wrap(from);
+    }
+
+    /// Remembers where a relaxed read was.
+    #[inline]
+    pub fn pend_at(self, addr: u64) {
+        let places = field!(self.addr, ThreadState, pending_places);
+        if self.m.load32(places) & place(addr) == 0 {
+            self.m.or32(places, place(addr));
+        }
     }
 
     /// Whether a relaxed read at `addr` (or at an address with the same hash) may have made a clock pending.
@@ -594,6 +600,7 @@ impl<M: Machine> State<M> {
     #[inline(never)]
     pub fn acquire_pending(self) {
         let m = self.m;
+        self.know_pending_block();
         let imported = field!(self.addr, ThreadState, imported_version);
         let version = m.load32_acquire(field!(self.addr, ThreadState, pending_version));
         if m.load32_acquire(imported) >= version {

@@ -168,7 +168,7 @@ pub fn strong_after<C: Cell, M: Machine>(
 ) {
     let span = shadow::<C, M>(me, addr, op.size());
     if span.is_none() && !me.m.is_global(addr) {
-        block_sync(me);
+        block_sync(me, op.order().acquires());
         return;
     }
     if op.access() == Access::Cas
@@ -180,14 +180,14 @@ pub fn strong_after<C: Cell, M: Machine>(
     if op.access() == Access::Store {
         return;
     }
+    let acquires = op.order().acquires();
     if me.tells_warps_apart() {
-        own_block_seen(me, span);
+        own_block_seen(me, span, addr, acquires);
     }
     if op.scope() <= Scope::Cta {
         // Of other blocks the whole block knows the same.
         return;
     }
-    let acquires = op.order().acquires();
     if !acquires {
         // The flag's value and its token were written in this order by the releaser; read them in the other.
         me.m.fence(op.scope());
@@ -223,7 +223,12 @@ pub fn strong_after<C: Cell, M: Machine>(
 
 /// A strong read may have seen what another warp of the block wrote. Where the block did not write, or its write was
 /// acquired with its release, there is nothing to add.
-fn own_block_seen<C: Cell, M: Machine>(me: State<M>, span: Option<Span<C>>) {
+fn own_block_seen<C: Cell, M: Machine>(
+    me: State<M>,
+    span: Option<Span<C>>,
+    addr: u64,
+    acquires: bool,
+) {
     let mut seen = span.is_none();
     if let Some(span) = span {
         let mut i = 0;
@@ -233,13 +238,21 @@ fn own_block_seen<C: Cell, M: Machine>(me: State<M>, span: Option<Span<C>>) {
         }
     }
     if seen {
-        block_sync(me);
+        block_sync(me, acquires);
+    }
+    if !acquires {
+        me.pend_at(addr);
+    } else if me.pends_from(addr) {
+        me.know_pending_block();
     }
 }
 
-/// A fence. At block scope it orders nothing that a logical thread does not order by itself. The warp's threads that
+/// A fence. At block scope it orders the block's warps only. The warp's threads that
 /// meet it together are one, and the first of them does the work.
 pub fn fence<M: Machine>(me: State<M>, op: Op) {
+    if op.order().acquires() && me.tells_warps_apart() {
+        me.know_pending_block();
+    }
     if op.scope() <= Scope::Cta {
         return;
     }

@@ -67,7 +67,10 @@ const _: () = {
     assert!(size_of::<GlobalState>() == 160 && align_of::<GlobalState>() == 8);
     assert!(align_of::<ThreadState>() == 8 && align_of::<Snapshot>() == 8);
     // Model checks have smaller ones.
-    assert!(cfg!(loom) || (size_of::<ThreadState>() == 576 && size_of::<Snapshot>() == 144));
+    assert!(
+        cfg!(loom)
+            || (size_of::<ThreadState>() == 576 + 64 + 256 + 4096 && size_of::<Snapshot>() == 144)
+    );
     assert!(size_of::<Tenant>() == 28);
     let p = PartialClock::new(0xffff, 31, u32::MAX);
     assert!(p.thread() == 0xffff && p.warp() == 31 && p.epoch() == u32::MAX && !p.is_empty());

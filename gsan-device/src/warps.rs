@@ -2,15 +2,16 @@
 //!
 //! A block is one logical thread with one row of clocks; its warps share what is known of other blocks. Among
 //! themselves they have the block's epoch: each warp knows the others' accesses up to an epoch, which barriers raise
-//! (the arriving warp closes an epoch, the leaving one knows all that was closed), and strong reads of what the block
-//! itself wrote. A release by one warp speaks for the others only as far as it knows them: a [`PartialClock`].
+//! (the arriving warp closes an epoch, the leaving one knows all that was closed; where a part of the block meets, of the
+//! warps that meet there), and strong reads of what the block itself wrote. A release by one warp speaks for the others only as far as it knows them: a [`PartialClock`].
 //!
 //! A warp is one thread here: its lanes run converged, or meet at a `bar.warp.sync`.
 
 use crate::clock::{Lookup, Published, Row, State};
-use crate::layout::{Epoch, PartialClock, ThreadState};
+use crate::layout::{Epoch, PartialClock, Scope, ThreadState};
 use crate::machine::{Machine, field};
 use crate::mutants::{Edge, without};
+use core::mem::offset_of;
 
 /// Threads of a warp.
 pub const WARP: u32 = 32;
@@ -35,56 +36,103 @@ impl<M: Machine> State<M> {
     pub fn knows_warp(self, warp: u32, epoch: Epoch) -> bool {
         warp == self.warp()
             || warp == ANY_WARP
-            || epoch <= self.block_prefix()
+            || epoch <= self.m.load32(self.of_warp(offset_of!(ThreadState, warps)))
             || !self.tells_warps_apart()
+            || epoch <= self.m.load32(self.pair(warp))
     }
 
-    /// Up to which epoch this warp knows the others of its block.
+    /// From now on this warp knows the others of its block up to `epoch`; with `acquires` off, after its next acquire fence.
     #[inline]
-    pub fn block_prefix(self) -> Epoch {
-        self.m.load32(self.prefix_addr())
+    pub fn know_block(self, epoch: Epoch, acquires: bool) {
+        let field = if acquires {
+            offset_of!(ThreadState, warps)
+        } else {
+            offset_of!(ThreadState, pending_warps)
+        };
+        self.raise_word(self.of_warp(field), epoch);
     }
 
-    /// From now on this warp knows the others of its block up to `epoch`.
+    /// An acquire fence by this warp, of any scope.
     #[inline]
-    pub fn raise_block_prefix(self, epoch: Epoch) {
-        if self.block_prefix() < epoch {
-            self.m.max32(self.prefix_addr(), epoch);
+    pub fn know_pending_block(self) {
+        let pending = self.of_warp(offset_of!(ThreadState, pending_warps));
+        self.know_block(self.m.load32(pending), true);
+    }
+
+    #[inline]
+    fn raise_word(self, addr: u64, epoch: Epoch) {
+        if self.m.load32(addr) < epoch {
+            self.m.max32(addr, epoch);
         }
     }
 
+    /// This warp's word of the array at `offset`.
     #[inline]
-    fn prefix_addr(self) -> u64 {
-        field!(self.addr, ThreadState, warps).wrapping_add(4 * self.warp() as u64)
+    fn of_warp(self, offset: usize) -> u64 {
+        self.addr
+            .wrapping_add(offset as u64 + 4 * self.warp() as u64)
     }
 
+    /// What this warp knows of `warp`.
     #[inline]
-    fn barrier_addr(self, id: u32) -> u64 {
+    fn pair(self, warp: u32) -> u64 {
+        const WARPS: u32 = ThreadState::WARPS as u32;
+        let index = self
+            .warp()
+            .wrapping_mul(WARPS)
+            .wrapping_add(warp & (WARPS - 1));
+        field!(self.addr, ThreadState, pairs).wrapping_add(4 * index as u64)
+    }
+
+    /// A barrier's word of the array at `offset`.
+    #[inline]
+    fn of_barrier(self, offset: usize, id: u32) -> u64 {
         let id = id & (ThreadState::BARRIERS as u32 - 1);
-        field!(self.addr, ThreadState, barriers).wrapping_add(4 * id as u64)
+        self.addr.wrapping_add(offset as u64 + 4 * id as u64)
     }
 
     /// This warp's threads arrive at a barrier: what they did is in epochs that are closed.
-    #[inline]
-    pub fn arrive(self, id: u32) {
+    fn arrive(self, id: u32, whole: bool) {
         let group = self.m.group();
         if self.m.leads(group) && !without(Edge::BarrierArrive) {
+            if !whole {
+                let arrived = self.of_barrier(offset_of!(ThreadState, arrived), id);
+                self.m.or32(arrived, 1 << self.warp());
+            }
             let epoch = self.close_epoch();
-            self.m.max32(self.barrier_addr(id), epoch);
+            self.m.max32(
+                self.of_barrier(offset_of!(ThreadState, barriers), id),
+                epoch,
+            );
         }
     }
 
     /// This warp's threads leave a barrier. A warp that arrived again in between may have raised the epoch further.
-    #[inline]
-    pub fn leave(self, id: u32) {
-        if !without(Edge::BarrierLeave) {
-            let epoch = self.m.load32(self.barrier_addr(id));
-            self.raise_block_prefix(epoch);
+    fn leave(self, id: u32, whole: bool) {
+        if without(Edge::BarrierLeave) {
+            return;
         }
+        let epoch = self
+            .m
+            .load32(self.of_barrier(offset_of!(ThreadState, barriers), id));
+        if whole {
+            self.know_block(epoch, true);
+            return;
+        }
+        // Whoever ever arrived there: which warps this phase had is not kept.
+        let mut others = self
+            .m
+            .load32(self.of_barrier(offset_of!(ThreadState, arrived), id));
+        while others != 0 {
+            let warp = others.trailing_zeros();
+            self.raise_word(self.pair(warp), epoch);
+            others &= others.wrapping_sub(1);
+        }
+        self.raise_word(self.of_warp(offset_of!(ThreadState, reach)), epoch);
     }
 
     /// Takes what a release knows of this block's own warps, whoever published it.
-    pub fn learn_own_block(self, from: Lookup<M>) {
+    pub fn learn_own_block(self, from: Lookup<M>, acquires: bool) {
         if !self.tells_warps_apart() || without(Edge::OwnBlock) {
             return;
         }
@@ -104,7 +152,7 @@ impl<M: Machine> State<M> {
                 epoch = known.min(epoch);
             }
         }
-        self.raise_block_prefix(epoch);
+        self.know_block(epoch, acquires);
     }
 
     /// Whether `row` says that of `warp` of `thread` everything up to `epoch` is known.
@@ -179,7 +227,12 @@ impl<M: Machine> State<M> {
             return (epoch, PartialClock::default());
         }
         let id = self.thread_id();
-        let prefix = self.block_prefix().min(epoch).max(self.known(id));
+        // A row has one entry for them all: the warp that is known best counts for the others.
+        let known = self
+            .m
+            .load32(self.of_warp(offset_of!(ThreadState, warps)))
+            .max(self.m.load32(self.of_warp(offset_of!(ThreadState, reach))));
+        let prefix = known.min(epoch).max(self.known(id));
         if without(Edge::OwnPart) {
             return (prefix, PartialClock::default());
         }
@@ -200,29 +253,35 @@ impl<M: Machine> Published<M> {
     }
 }
 
-/// Before a barrier: `bar.sync`, `bar.red`, `bar.arrive` and their longer spellings.
+/// Before a barrier: `bar.sync`, `bar.red`, `bar.arrive` and their longer spellings. `count` threads take part; 0: all.
 #[inline]
-pub fn barrier_before<M: Machine>(me: State<M>, id: u32) {
+pub fn barrier_before<M: Machine>(me: State<M>, id: u32, count: u32) {
     if me.tells_warps_apart() {
-        me.arrive(id);
+        me.arrive(id, is_whole(me, count));
         // An arrival that does not wait orders what came before it, too.
-        me.m.fence(crate::layout::Scope::Cta);
+        me.m.fence(Scope::Cta);
     }
 }
 
 /// After a barrier that waits.
 #[inline]
-pub fn barrier_after<M: Machine>(me: State<M>, id: u32) {
+pub fn barrier_after<M: Machine>(me: State<M>, id: u32, count: u32) {
     if me.tells_warps_apart() {
-        me.leave(id);
+        me.leave(id, is_whole(me, count));
     }
 }
 
-/// This thread has synchronised with others of its block in a way that is not followed in detail (a strong access to
-/// shared memory, an mbarrier, a cluster barrier): its warp knows all that the block has done.
 #[inline]
-pub fn block_sync<M: Machine>(me: State<M>) {
+fn is_whole<M: Machine>(me: State<M>, count: u32) -> bool {
+    count == 0 || count >= me.m.block_threads()
+}
+
+/// This thread has synchronised with others of its block in a way that is not followed in detail (a strong access to
+/// shared memory, an mbarrier, a cluster barrier): its warp knows all that the block has done; if it has yet to
+/// acquire, after its next fence.
+#[inline]
+pub fn block_sync<M: Machine>(me: State<M>, acquires: bool) {
     if me.tells_warps_apart() && !without(Edge::BlockSync) {
-        me.raise_block_prefix(me.epoch());
+        me.know_block(me.epoch(), acquires);
     }
 }

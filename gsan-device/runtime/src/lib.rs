@@ -35,8 +35,22 @@ pub extern "C" fn __gsan_sync_before(state: u64, addr: u64, op: u32, site: u32) 
 
 /// After a strong load or atomic.
 #[unsafe(no_mangle)]
-pub extern "C" fn __gsan_sync_after(state: u64, addr: u64, op: u32, site: u32, context: u64, success: u32) {
-    detector::strong_after::<Format, _>(State::at(Nvptx, state), addr, Op(op), site, context, success != 0);
+pub extern "C" fn __gsan_sync_after(
+    state: u64,
+    addr: u64,
+    op: u32,
+    site: u32,
+    context: u64,
+    success: u32,
+) {
+    detector::strong_after::<Format, _>(
+        State::at(Nvptx, state),
+        addr,
+        Op(op),
+        site,
+        context,
+        success != 0,
+    );
 }
 
 /// Before a fence.
@@ -50,22 +64,22 @@ pub extern "C" fn __gsan_fence(state: u64, op: u32) {
 /// Before a barrier of the block, whether it waits there or only arrives.
 #[cfg(not(feature = "reference"))]
 #[unsafe(no_mangle)]
-pub extern "C" fn __gsan_barrier_before(state: u64, id: u32, _count: u32) {
-    detector::barrier_before(State::at(Nvptx, state), id);
+pub extern "C" fn __gsan_barrier_before(state: u64, id: u32, count: u32) {
+    detector::barrier_before(State::at(Nvptx, state), id, count);
 }
 
 /// After a barrier of the block that waits.
 #[cfg(not(feature = "reference"))]
 #[unsafe(no_mangle)]
-pub extern "C" fn __gsan_barrier_after(state: u64, id: u32, _count: u32) {
-    detector::barrier_after(State::at(Nvptx, state), id);
+pub extern "C" fn __gsan_barrier_after(state: u64, id: u32, count: u32) {
+    detector::barrier_after(State::at(Nvptx, state), id, count);
 }
 
 /// After any other way to synchronise with the block's threads.
 #[cfg(not(feature = "reference"))]
 #[unsafe(no_mangle)]
 pub extern "C" fn __gsan_block_sync(state: u64) {
-    detector::block_sync(State::at(Nvptx, state));
+    detector::block_sync(State::at(Nvptx, state), true);
 }
 
 /// Before a thread leaves the kernel.
@@ -88,9 +102,14 @@ pub extern "C" fn __gsan_dynamic_size() -> u32 {
 pub unsafe extern "ptx-kernel" fn __gsan_join_rows(dst: u64, src: u64, n: u32) {
     let m = Nvptx;
     let threads = m.block_threads();
-    let mut i = m.block()[0].wrapping_mul(threads).wrapping_add(m.thread()[0]);
+    let mut i = m.block()[0]
+        .wrapping_mul(threads)
+        .wrapping_add(m.thread()[0]);
     while i < n {
-        m.max32(dst.wrapping_add(4 * i as u64), m.load32(src.wrapping_add(4 * i as u64)));
+        m.max32(
+            dst.wrapping_add(4 * i as u64),
+            m.load32(src.wrapping_add(4 * i as u64)),
+        );
         i = i.wrapping_add(threads.wrapping_mul(m.grid()[0]));
     }
 }

@@ -156,8 +156,16 @@ pub struct ThreadState {
     /// Of each barrier: the epoch that the last arrival closed. Like all epochs it only grows, so that what earlier
     /// tenants left says nothing.
     pub barriers: [Epoch; ThreadState::BARRIERS],
-    /// Of each warp: up to which epoch it knows the block's other warps.
+    /// Of each barrier: the warps that arrived there when it was not the whole block's, in this tenancy.
+    pub arrived: [u32; ThreadState::BARRIERS],
+    /// Of each warp: up to which epoch it knows all of the block's other warps.
     pub warps: [Epoch; ThreadState::WARPS],
+    /// The same, once an acquire fence follows: from relaxed reads.
+    pub pending_warps: [Epoch; ThreadState::WARPS],
+    /// Of each warp: up to which epoch it knows some of the block's other warps.
+    pub reach: [Epoch; ThreadState::WARPS],
+    /// Of each warp: up to which epoch it knows each of the others, through barriers of a part of the block.
+    pub pairs: [[Epoch; ThreadState::WARPS]; ThreadState::WARPS],
     /// What the own clock knows of single warps of other blocks.
     pub partials: [PartialClock; PartialClock::PER_ROW],
     /// The same for the pending clock.

@@ -18,15 +18,20 @@ fn warps(d: &Device, record: u64, grid: u64, sm: u32, block: u32, n: u32) -> Vec
 }
 
 fn barrier(all: &[Block<'_>]) {
-    named_barrier(all, 0);
+    barrier_of(all, 0, 0);
 }
 
+/// A barrier of these warps only.
 fn named_barrier(all: &[Block<'_>], id: u32) {
+    barrier_of(all, id, 32 * all.len() as u32);
+}
+
+fn barrier_of(all: &[Block<'_>], id: u32, count: u32) {
     for w in all {
-        detector::barrier_before(w.state(), id);
+        detector::barrier_before(w.state(), id, count);
     }
     for w in all {
-        detector::barrier_after(w.state(), id);
+        detector::barrier_after(w.state(), id, count);
     }
 }
 
@@ -99,19 +104,23 @@ fn what_comes_after_the_barrier_races() {
     assert_eq!(found(&d), [(RAW, INTRA)]);
 }
 
-#[test]
-fn each_barrier_orders_for_itself() {
+fn own_barriers() -> Found {
     let d = device();
     let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 4);
-    w[2].store(4);
-    named_barrier(&w[2..], 2);
     w[0].store(0);
+    w[2].store(4);
     named_barrier(&w[..2], 1);
+    named_barrier(&w[2..], 2);
     w[1].load(0);
     w[3].load(4);
     assert_silent(&d);
     w[3].load(0);
-    assert_eq!(found(&d), [(RAW, INTRA)]);
+    found(&d)
+}
+
+#[test]
+fn each_barrier_orders_for_itself() {
+    assert_eq!(own_barriers(), [(RAW, INTRA)]);
 }
 
 #[test]
@@ -119,9 +128,9 @@ fn arrive_orders_one_way() {
     let d = device();
     let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 2);
     w[0].store(0);
-    detector::barrier_before(w[0].state(), 3);
-    detector::barrier_before(w[1].state(), 3);
-    detector::barrier_after(w[1].state(), 3);
+    detector::barrier_before(w[0].state(), 3, 64);
+    detector::barrier_before(w[1].state(), 3, 64);
+    detector::barrier_after(w[1].state(), 3, 64);
     w[1].load(0);
     assert_silent(&d);
     // Whoever only arrives knows nothing of those who wait.
@@ -130,18 +139,19 @@ fn arrive_orders_one_way() {
     assert_eq!(found(&d), [(RAW, INTRA)]);
 }
 
-/// A known limit: a barrier closes the whole block's epoch, and who did not arrive counts as if it had.
+/// A known limit: in a release the warp that is known best counts for the whole block.
 #[test]
-fn a_barrier_speaks_for_all_warps() {
+fn a_release_speaks_for_all_that_met_at_part_of_a_barrier() {
     let d = device();
-    let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 3);
+    let record = d.launch(0, 0, 1);
+    let w = warps(&d, record, 0, 0, 0, 3);
+    let other = Block::enter(&d, record, 0, 1, 1);
     w[2].store(0);
     named_barrier(&w[..2], 1);
-    w[1].load(0);
+    w[0].release(8);
+    other.acquire(8);
+    other.load(0);
     assert_silent(&d);
-    w[2].store(4);
-    w[1].load(4);
-    assert_eq!(found(&d), [(RAW, INTRA)]);
 }
 
 fn many_readers(with_barrier: bool) -> Found {
@@ -295,6 +305,42 @@ fn a_flag_orders_the_warps_of_a_block() {
     assert_eq!(flag_inside(Order::Release, Scope::Cta), []);
 }
 
+#[test]
+fn a_relaxed_flag_orders_the_warps_of_a_block_with_a_fence() {
+    let run = |fence: bool, scope: Scope| {
+        let d = device();
+        let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 2);
+        w[0].store(0);
+        w[0].strong(Access::Store, Order::Release, scope, 8);
+        w[1].strong(Access::Load, Order::Relaxed, scope, 8);
+        if fence {
+            w[1].fence(Order::Acquire, scope);
+        }
+        w[1].load(0);
+        found(&d)
+    };
+    for scope in [Scope::Cta, Scope::Gpu] {
+        assert_eq!(run(true, scope), []);
+        assert_eq!(run(false, scope), [(RAW, INTRA)]);
+    }
+}
+
+#[test]
+fn a_strong_read_and_an_acquire_after_it_are_a_pattern() {
+    let d = device();
+    let record = d.launch(0, 0, 1);
+    let w = warps(&d, record, 0, 0, 0, 2);
+    let other = Block::enter(&d, record, 0, 1, 1);
+    w[0].store(0);
+    w[0].strong(Access::Store, Order::Release, Scope::Gpu, 8);
+    for reader in [w[1], other] {
+        reader.relaxed_load(8);
+        reader.acquire(8);
+        reader.load(0);
+    }
+    assert_silent(&d);
+}
+
 /// One warp releases to another block, which releases to the other warp.
 fn through_another_block() -> Found {
     let d = device();
@@ -333,7 +379,7 @@ fn other_synchronisation_orders_warps() {
     let d = device();
     let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 2);
     w[0].store(0);
-    detector::block_sync(w[1].state());
+    detector::block_sync(w[1].state(), true);
     w[1].load(0);
     assert_silent(&d);
 }
