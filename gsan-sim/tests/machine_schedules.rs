@@ -101,3 +101,36 @@ fn many_blocks_take_turns_on_few_multiprocessors() {
     b.run("k", 20_000, 32, &[count]);
     assert_eq!(b.read(count, 1), [640_000]);
 }
+
+#[test]
+fn a_warp_that_arrives_in_parts_counts_once() {
+    // Lanes 1 to 31 arrive and exit, long before lane 0 has stored what the other warp waits for.
+    let ptx = "
+        .visible .entry k(.param .u64 p) {
+        .reg .b64 %a; .reg .b32 %t, %i, %r; .reg .pred %p;
+        ld.param.u64 %a, [p];
+        mov.u32 %t, %tid.x;
+        setp.ge.u32 %p, %t, 32;
+        @%p bra waits;
+        setp.ne.u32 %p, %t, 0;
+        @%p bra arrives;
+        mov.u32 %i, 300;
+        again: sub.u32 %i, %i, 1; setp.ne.u32 %p, %i, 0; @%p bra again;
+        st.global.u32 [%a], 7;
+        arrives: bar.arrive 1, 64;
+        exit;
+        waits: bar.sync 1, 64;
+        ld.global.u32 %r, [%a];
+        st.global.u32 [%a+4], %r;
+        exit;
+        }";
+    for seed in 0..32 {
+        let mut config = seeded(seed);
+        config.preempt.turn = 10;
+        let mut b = Bench::with(config, ptx);
+        let words = b.words(&[0; 2]);
+        b.start("k", [1, 1, 1], [64, 1, 1], 0, &[words]);
+        b.finish().unwrap();
+        assert_eq!(b.read(words, 2), [7, 7], "seed {seed}");
+    }
+}

@@ -184,6 +184,8 @@ pub struct Warp {
     pub current: usize,
     /// Instructions for which the current group keeps the turn whatever its program counter.
     pub sticky: u32,
+    /// Lanes that a barrier's current phase has counted, by barrier.
+    pub counted: [u32; BARRIERS],
     /// Position in the list of ready warps; `u32::MAX`: not in it.
     pub ready_at: u32,
 }

@@ -55,9 +55,16 @@ impl Exec<'_> {
                 lane,
             ));
         }
-        // With a count, a warp arrives as a whole: lanes that have exited or never were count too.
-        let whole = count != 0 && mask == warp.live;
-        state.arrived += if whole { 32 } else { mask.count_ones() };
+        // With a count, a warp arrives as a whole, lanes that have exited or never were included: they come with the last
+        // of the others. One that arrived first and has exited since has been counted.
+        let counted = &mut warp.counted[id as usize];
+        let lanes = if count != 0 && (*counted | mask) & warp.live == warp.live {
+            !*counted | mask
+        } else {
+            mask
+        };
+        *counted |= lanes;
+        state.arrived += lanes.count_ones();
         state.popc += p.count_ones();
         state.all &= p == mask;
         state.any |= p != 0;
@@ -139,6 +146,7 @@ impl Exec<'_> {
 pub fn release(block: &mut Block, program: &Program, id: usize, now: u64) {
     let done = std::mem::take(&mut block.barriers[id]);
     for warp in &mut block.warps {
+        warp.counted[id] = 0;
         for g in 0..warp.groups.len() {
             if warp.groups[g].state != State::Barrier(id as u8) {
                 continue;
