@@ -102,25 +102,31 @@ pub fn check(o: &CheckOptions) -> Outcome {
                 errors: failures(loaded.defects),
                 ..Report::default()
             };
-            print(&mut out, &report, o.format);
+            print(&mut out, &report, o.format, None);
             return out;
         }
-        return explain_anchor(out, &loaded, only, anchor, o.format);
+        return explain_anchor(out, loaded, (stage, only), anchor, o.format);
     }
     let (report, module) = run(loaded, stage, only);
-    print(&mut out, &report, o.format);
+    let fixed = o.write.as_ref().filter(|_| report.exit_code() != 2);
     let mut writes = Vec::new();
-    if let Some(path) = o.write.as_ref().filter(|_| out.exit != 2) {
+    if let Some(path) = fixed {
         writes.push((path, io::to_json(&module)));
     }
     if let Some(path) = &o.dot {
         writes.push((path, dot::picture(&module, &report)));
     }
+    let mut lost = false;
     for (path, content) in writes {
         if let Err(e) = std::fs::write(path, content) {
             out.stderr += &format!("error: {}: can't be written: {e}\n", path.display());
-            out.exit = 2;
+            lost = true;
         }
+    }
+    let written = fixed.filter(|_| !lost).map(PathBuf::as_path);
+    print(&mut out, &report, o.format, written);
+    if lost {
+        out.exit = 2;
     }
     out
 }
@@ -136,7 +142,7 @@ pub fn lint(o: &LintOptions) -> Outcome {
         ..Outcome::default()
     };
     let (report, _) = run(loaded, Stage::Lint, None);
-    print(&mut out, &report, o.format);
+    print(&mut out, &report, o.format, None);
     out
 }
 
@@ -242,10 +248,12 @@ fn refuse(out: &mut Outcome, why: String, format: OutputFormat) {
     }
 }
 
-fn print(out: &mut Outcome, report: &Report, format: OutputFormat) {
+fn print(out: &mut Outcome, report: &Report, format: OutputFormat, written: Option<&Path>) {
     out.exit = report.exit_code();
     out.stdout += &match format {
-        OutputFormat::Text => text::report(report),
+        OutputFormat::Text => {
+            text::report(report, written.map(|p| p.display().to_string()).as_deref())
+        }
         OutputFormat::Json => to_json(report),
     };
 }
@@ -263,12 +271,14 @@ pub fn to_json(value: &impl serde::Serialize) -> String {
 
 fn explain_anchor(
     mut out: Outcome,
-    loaded: &Loaded,
-    only: Option<GraphId>,
+    loaded: Loaded,
+    (stage, only): (Stage, Option<GraphId>),
     anchor: &str,
     format: OutputFormat,
 ) -> Outcome {
-    match explain::anchor(&loaded.module, only, anchor) {
+    let before = loaded.module.clone();
+    let explained = explain::anchor(&before, only, anchor, || run(loaded, stage, only).0);
+    match explained {
         Ok(e) => {
             out.stdout = match format {
                 OutputFormat::Text => e.to_string(),

@@ -4,8 +4,8 @@ use crate::ir::{
     Attr, ControlMove, Cycle, GraphId, InRef, Module, Node, NodeId, OutRef, Template, names,
 };
 use crate::report::{
-    After, Before, Control, Failure, Inserted, Mark, OneOrMany, Reason, Relinked, Removed, Report,
-    Warning,
+    After, Before, Conflict, ConflictKind, Control, Failure, Inserted, Mark, OneOrMany, Reason,
+    Relinked, Removed, Report, Story, Warning,
 };
 
 /// Why a pass gave up.
@@ -101,18 +101,30 @@ impl<'m> Ctx<'m> {
         self.module.graph(g).name.clone()
     }
 
-    fn note_moves(&mut self, g: GraphId, moves: &[ControlMove], why: &str) {
+    fn note_moves(&mut self, g: GraphId, moves: &[ControlMove]) {
         for m in moves {
             let names = |c: &Ctx<'_>, (a, b): (NodeId, NodeId)| [c.name(g, a), c.name(g, b)];
             let [from, to] = names(self, m.new);
-            let moved_from = Some(names(self, m.old));
+            let old = names(self, m.old);
+            // Either end of the edge may have moved to the copy.
+            let why = if old[0] == from {
+                format!(
+                    "{} had to wait for {from}, and so has the copy that {} is given",
+                    old[1], old[1]
+                )
+            } else {
+                format!(
+                    "{to} had to wait for {}, and so for the copy of what {} gives",
+                    old[0], old[0]
+                )
+            };
             let entry = Control {
                 pass: self.pass,
                 graph: self.graph_name(g),
                 from,
                 to,
-                moved_from,
-                why: why.to_owned(),
+                moved_from: Some(old),
+                why,
             };
             self.report.control.push(entry);
         }
@@ -126,6 +138,10 @@ impl<'m> Ctx<'m> {
         template: &Template<'_>,
         reason: &Reason,
     ) -> Option<NodeId> {
+        let source = inputs
+            .first()
+            .and_then(|i| self.module.graph(g).producer(*i));
+        let story = source.map(|o| self.story(g, o, inputs.first().copied(), reason));
         let (id, moves) = self.module.graph_mut(g).insert_before(inputs, template)?;
         let before = inputs
             .iter()
@@ -134,12 +150,8 @@ impl<'m> Ctx<'m> {
                 input: i.index,
             })
             .collect();
-        self.note_inserted(g, id, OneOrMany::from_list(before), None, reason);
-        self.note_moves(
-            g,
-            &moves,
-            "what had to run before the consumer has to run before the copy of its input",
-        );
+        self.note_inserted(g, id, OneOrMany::from_list(before), None, story, reason);
+        self.note_moves(g, &moves);
         self.keep_order(g, id, inputs);
         Some(id)
     }
@@ -175,12 +187,12 @@ impl<'m> Ctx<'m> {
             }
         }
         for w in writers.into_iter().filter(|w| seen.contains(w)) {
-            self.add_control(
-                g,
-                w,
-                copy,
-                "the consumer ran after this write, so its copy is made after it",
+            let why = format!(
+                "{} runs after {} has written, so its copy is made after that, too",
+                self.name(g, consumer),
+                self.name(g, w)
             );
+            self.add_control(g, w, copy, &why);
         }
     }
 
@@ -192,6 +204,7 @@ impl<'m> Ctx<'m> {
         template: &Template<'_>,
         reason: &Reason,
     ) -> Option<NodeId> {
+        let story = outputs.first().map(|o| self.story(g, *o, None, reason));
         let (id, moves) = self.module.graph_mut(g).insert_after(outputs, template)?;
         let graph = self.module.graph(g);
         let after: Vec<After> = graph
@@ -204,12 +217,8 @@ impl<'m> Ctx<'m> {
                 output: o.index,
             })
             .collect();
-        self.note_inserted(g, id, None, OneOrMany::from_list(after), reason);
-        self.note_moves(
-            g,
-            &moves,
-            "what had to run after the producer has to run after the copy of its output",
-        );
+        self.note_inserted(g, id, None, OneOrMany::from_list(after), story, reason);
+        self.note_moves(g, &moves);
         Some(id)
     }
 
@@ -220,6 +229,7 @@ impl<'m> Ctx<'m> {
         id: NodeId,
         before: Option<OneOrMany<Before>>,
         after: Option<OneOrMany<After>>,
+        story: Option<Story>,
         reason: &Reason,
     ) {
         let node = self.module.graph(g).node(id);
@@ -231,15 +241,34 @@ impl<'m> Ctx<'m> {
             before,
             after,
             why: reason.why.clone(),
-            conflict: reason.into(),
+            conflict: Conflict::with(reason, story),
         };
         self.report.inserted.push(entry);
     }
 
+    /// Who uses the memory of `out`, before anything is changed.
+    pub fn story(&self, g: GraphId, out: OutRef, focus: Option<InRef>, reason: &Reason) -> Story {
+        let mut story = crate::story::tell(self.module, g, out, focus, reason);
+        if story.repair.is_empty() {
+            let here = focus.map(|f| self.name(g, f.node));
+            story.repair = match (reason.kind, here) {
+                (ConflictKind::ReadWrite | ConflictKind::HcclWrite, Some(me)) => format!(
+                    "{me} works on the copy now, and everybody else keeps {}",
+                    self.module.out_name(g, out)
+                ),
+                _ => format!(
+                    "the copy lies in memory of its own, so {} and {} are no longer one piece of memory",
+                    reason.between.0, reason.between.1
+                ),
+            };
+        }
+        story
+    }
+
     /// Adds a node that stands in no data edge.
-    pub fn add_node(&mut self, g: GraphId, node: Node, reason: &Reason) -> NodeId {
+    pub fn add_node(&mut self, g: GraphId, node: Node, story: Story, reason: &Reason) -> NodeId {
         let id = self.module.graph_mut(g).add(node);
-        self.note_inserted(g, id, None, None, reason);
+        self.note_inserted(g, id, None, None, Some(story), reason);
         id
     }
 
@@ -359,7 +388,14 @@ impl<'m> Ctx<'m> {
     }
 
     /// Records a warning.
-    pub fn warn(&mut self, code: &'static str, g: GraphId, nodes: Vec<String>, reason: &Reason) {
+    pub fn warn(
+        &mut self,
+        code: &'static str,
+        g: GraphId,
+        nodes: Vec<String>,
+        story: Option<Story>,
+        reason: &Reason,
+    ) {
         let warning = Warning {
             code,
             pass: self.pass,
@@ -368,7 +404,7 @@ impl<'m> Ctx<'m> {
             why: reason.why.clone(),
             kind: reason.kind.name(),
             hazard: reason.kind.hazard(),
-            conflict: reason.into(),
+            conflict: Conflict::with(reason, story),
         };
         self.report.warnings.push(warning);
     }

@@ -1,11 +1,15 @@
-//! Everything there is to know about one anchor: what it shares memory with, what they demand, which rules were tried.
+//! Everything there is to know about one anchor: what it shares memory with, what they demand, which rules were tried, and
+//! what the check does about it.
 
-use crate::ir::{GraphId, InRef, Module, OutRef};
-use crate::layout::attrs::{self, Mode};
+use crate::glossary;
+use crate::ir::{GraphId, InRef, Module, NodeId, OutRef, names};
+use crate::layout::attrs::{self, AnchorAttr, Mode};
 use crate::layout::detect::Detector;
 use crate::layout::symbols::{AnchorId, Space, Symbols};
 use crate::layout::table::Entry;
-use crate::rw::{Classes, verdict};
+use crate::report::{Inserted, Report};
+use crate::rw::{Classes, Verdict, verdict};
+use crate::text::wrapped;
 use serde::Serialize;
 use std::fmt;
 
@@ -18,6 +22,8 @@ pub struct Member {
     pub anchor: String,
     /// Its attributes.
     pub attributes: Vec<&'static str>,
+    /// The same in words.
+    pub demands: Vec<&'static str>,
 }
 
 /// A rule that was tried.
@@ -29,6 +35,8 @@ pub struct Tried {
     pub attributes: [&'static str; 2],
     /// The rule.
     pub rule: String,
+    /// What it looks for.
+    pub meaning: &'static str,
     /// Anchors that need a copy by it.
     pub isolate: Vec<String>,
 }
@@ -46,6 +54,9 @@ pub struct EdgeRule {
     pub input_class: String,
     /// What the matrix says.
     pub verdict: String,
+    /// Why no copy is made by this rule although the matrix asks for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overruled: Option<String>,
 }
 
 /// The explanation.
@@ -55,6 +66,8 @@ pub struct Explanation {
     pub graph: String,
     /// The anchor.
     pub anchor: String,
+    /// Its operator's type.
+    pub operator: String,
     /// The anchor's attributes.
     pub attributes: Vec<&'static str>,
     /// The class's name: its first anchor in the order of names.
@@ -65,11 +78,20 @@ pub struct Explanation {
     pub rules: Vec<Tried>,
     /// Read-write rules on its edges.
     pub read_write: Vec<EdgeRule>,
+    /// Pairs on this memory that no edge orders.
+    pub unordered: Vec<String>,
+    /// What the check does here.
+    pub done: Vec<String>,
 }
 
-/// Explains `NODE.in.N` or `NODE.out.N`.
-pub fn anchor(module: &Module, only: Option<GraphId>, text: &str) -> Result<Explanation, String> {
-    let form = || format!("{text:?} is no anchor; write NODE.in.N or NODE.out.N");
+/// Explains `NODE.in.N` or `NODE.out.N`; `check` gives what the check does to the module.
+pub fn anchor(
+    module: &Module,
+    only: Option<GraphId>,
+    text: &str,
+    check: impl FnOnce() -> Report,
+) -> Result<Explanation, String> {
+    let form = || format!("{text:?} is no input or output; write NODE.in.N or NODE.out.N");
     let (rest, index) = text.rsplit_once('.').ok_or_else(form)?;
     let index: u32 = index.parse().map_err(|_| form())?;
     let (node, input) = match (rest.strip_suffix(".in"), rest.strip_suffix(".out")) {
@@ -113,12 +135,7 @@ pub fn anchor(module: &Module, only: Option<GraphId>, text: &str) -> Result<Expl
             module.out_name(at.graph, at.out_ref())
         }
     };
-    let list = |a: AnchorId| {
-        sets[a.0 as usize]
-            .iter()
-            .map(|x| x.name())
-            .collect::<Vec<_>>()
-    };
+    let list = |a: AnchorId| sets[a.0 as usize].iter();
     let mut keyed: Vec<(String, AnchorId)> = symbols
         .members(symbols.of(me))
         .iter()
@@ -137,125 +154,364 @@ pub fn anchor(module: &Module, only: Option<GraphId>, text: &str) -> Result<Expl
             } else {
                 (t.between.0, [t.attrs.1.name(), t.attrs.0.name()])
             };
-            let rule = match t.entry {
-                Entry::Free => "always go together".to_owned(),
-                Entry::Absolute => "never go together".to_owned(),
-                Entry::Check(c) => c.name().to_owned(),
+            let (rule, meaning) = match t.entry {
+                Entry::Free => ("always go together".to_owned(), ""),
+                Entry::Absolute => ("never go together".to_owned(), ""),
+                Entry::Check(c) => (c.name().to_owned(), c.words()),
             };
             Tried {
                 against: name(other),
                 attributes,
                 rule,
+                meaning,
                 isolate: t.found.into_iter().map(name).collect(),
             }
         })
         .collect();
+    let shares: Vec<Member> = keyed
+        .iter()
+        .map(|(_, a)| Member {
+            graph: module.graph(space.at(*a).graph).name.clone(),
+            anchor: name(*a),
+            attributes: list(*a).map(AnchorAttr::name).collect(),
+            demands: list(*a).map(AnchorAttr::words).collect(),
+        })
+        .collect();
+    let report = check();
+    let same_memory = |graph: GraphId, out: OutRef| {
+        space
+            .output(module, graph, out)
+            .is_some_and(|a| symbols.same(a, me))
+    };
+    let here = Here {
+        module,
+        report: &report,
+        g,
+    };
     Ok(Explanation {
         graph: module.graph(g).name.clone(),
         anchor: name(me),
-        attributes: list(me),
+        operator: module.graph(g).node(id).ty.clone(),
+        attributes: list(me).map(AnchorAttr::name).collect(),
         symbol: keyed.first().map(|k| k.0.clone()).unwrap_or_default(),
-        shares: keyed
-            .iter()
-            .map(|(_, a)| Member {
-                graph: module.graph(space.at(*a).graph).name.clone(),
-                anchor: name(*a),
-                attributes: list(*a),
-            })
-            .collect(),
         rules,
-        read_write: edges(module, g, id, index, input),
+        read_write: here.edges(id, index, input),
+        unordered: unordered(module, root, same_memory),
+        done: here.done(&shares, id),
+        shares,
     })
 }
 
-fn edges(
+/// What lint would say of this memory, all of it.
+fn unordered(
     module: &Module,
-    g: GraphId,
-    id: crate::ir::NodeId,
-    index: u32,
-    input: bool,
-) -> Vec<EdgeRule> {
-    let Some(root) = module.root() else {
-        return Vec::new();
-    };
-    let family = module.family(root);
-    let mut classes = Classes::new(module, &family);
-    for s in family.iter().rev() {
-        classes.settle(module, *s);
-    }
-    let graph = module.graph(g);
-    let pairs: Vec<(OutRef, InRef)> = if input {
-        let at = InRef { node: id, index };
-        graph.producer(at).map(|o| (o, at)).into_iter().collect()
-    } else {
-        let out = OutRef { node: id, index };
-        graph.consumers(out).iter().map(|c| (out, *c)).collect()
-    };
-    pairs
+    root: GraphId,
+    here: impl Fn(GraphId, OutRef) -> bool,
+) -> Vec<String> {
+    crate::lint::find(module, root, false)
         .into_iter()
-        .map(|(o, i)| {
-            let (oc, ic) = (classes.output(module, g, o), classes.input(module, g, i));
-            let said = match verdict(oc, ic) {
-                crate::rw::Verdict::Nothing => "no copy",
-                crate::rw::Verdict::Insert => "the consumer needs a copy",
-                crate::rw::Verdict::WrongGraph => "the graph makes no sense here",
-            };
-            EdgeRule {
-                output: module.out_name(g, o),
-                input: module.in_name(g, i),
-                output_class: oc.to_string(),
-                input_class: ic.to_string(),
-                verdict: said.to_owned(),
-            }
+        .filter(|u| here(u.graph, u.out))
+        .map(|u| {
+            format!(
+                "{} writes {} in place and {} {} it, and no chain of data or control edges makes one run before the other \
+                 (graph {})",
+                module.in_name(u.graph, u.writer),
+                module.out_name(u.graph, u.out),
+                module.in_name(u.graph, u.other),
+                if u.both_write { "writes" } else { "reads" },
+                module.graph(u.graph).name
+            )
         })
         .collect()
 }
 
+/// What the check did around one node.
+struct Here<'a> {
+    module: &'a Module,
+    report: &'a Report,
+    g: GraphId,
+}
+
+impl Here<'_> {
+    /// Nodes put in next to an anchor of this memory, marks on the node, errors.
+    fn done(&self, shares: &[Member], id: NodeId) -> Vec<String> {
+        let node = &self.module.graph(self.g).node(id).name;
+        let graph = &self.module.graph(self.g).name;
+        let r = self.report;
+        let mut said: Vec<String> = r
+            .errors
+            .iter()
+            .map(|e| format!("the check ends with the error {}: {}", e.code, e.why))
+            .collect();
+        let touches = |i: &&Inserted| {
+            let member = |anchor: String| {
+                shares
+                    .iter()
+                    .any(|m| m.graph == i.graph && m.anchor == anchor)
+            };
+            let before = i.before.iter().flat_map(|b| b.as_slice());
+            let after = i.after.iter().flat_map(|a| a.as_slice());
+            before
+                .map(|b| format!("{}.in.{}", b.node, b.input))
+                .chain(after.map(|a| format!("{}.out.{}", a.node, a.output)))
+                .any(member)
+                || (i.before.is_none() && i.after.is_none() && self.beside(i, node))
+        };
+        for i in r.inserted.iter().filter(touches) {
+            said.push(format!(
+                "pass {} puts {} ({}) in{}, because {}",
+                i.pass,
+                i.name,
+                i.ty,
+                crate::text::place(i),
+                i.why
+            ));
+        }
+        for x in r
+            .removed
+            .iter()
+            .filter(|x| x.graph == *graph && x.name == *node)
+        {
+            said.push(format!(
+                "pass {} removes {}, because {}",
+                x.pass, x.name, x.why
+            ));
+        }
+        for m in r
+            .marks
+            .iter()
+            .filter(|m| m.graph == *graph && m.node == *node)
+        {
+            said.push(format!(
+                "pass {} sets the attribute {} to {}, because {}",
+                m.pass, m.attr, m.value, m.why
+            ));
+        }
+        for w in &r.warnings {
+            let here = |a: &String| shares.iter().any(|m| m.graph == w.graph && m.anchor == *a);
+            if (w.graph == *graph && w.nodes.contains(node)) || w.conflict.anchors.iter().any(here)
+            {
+                said.push(format!("pass {} warns ({}): {}", w.pass, w.code, w.why));
+            }
+        }
+        said
+    }
+
+    /// Whether an operator beside the data edges is there for this node.
+    fn beside(&self, i: &Inserted, node: &str) -> bool {
+        let of = format!("{node}.");
+        i.graph == self.module.graph(self.g).name
+            && i.conflict.anchors.iter().any(|a| a.starts_with(&of))
+    }
+
+    fn edges(&self, id: NodeId, index: u32, input: bool) -> Vec<EdgeRule> {
+        let (module, g) = (self.module, self.g);
+        let Some(root) = module.root() else {
+            return Vec::new();
+        };
+        let family = module.family(root);
+        let mut classes = Classes::new(module, &family);
+        for s in family.iter().rev() {
+            classes.settle(module, *s);
+        }
+        let graph = module.graph(g);
+        let pairs: Vec<(OutRef, InRef)> = if input {
+            let at = InRef { node: id, index };
+            graph.producer(at).map(|o| (o, at)).into_iter().collect()
+        } else {
+            let out = OutRef { node: id, index };
+            graph.consumers(out).iter().map(|c| (out, *c)).collect()
+        };
+        pairs
+            .into_iter()
+            .map(|(o, i)| {
+                let (oc, ic) = (classes.output(module, g, o), classes.input(module, g, i));
+                let verdict = verdict(oc, ic);
+                let said = match verdict {
+                    Verdict::Nothing => "no copy",
+                    Verdict::Insert => "the consumer needs a copy",
+                    Verdict::WrongGraph => "the graph makes no sense here",
+                };
+                let overruled = (verdict == Verdict::Insert)
+                    .then(|| {
+                        crate::rw::leaves_alone(module, &classes, g, o, i)
+                            .or_else(|| self.judged_before(i))
+                    })
+                    .flatten();
+                EdgeRule {
+                    output: module.out_name(g, o),
+                    input: module.in_name(g, i),
+                    output_class: oc.to_string(),
+                    input_class: ic.to_string(),
+                    verdict: said.to_owned(),
+                    overruled,
+                }
+            })
+            .collect()
+    }
+
+    /// What an earlier pass did about this input.
+    fn judged_before(&self, at: InRef) -> Option<String> {
+        let graph = self.module.graph(self.g);
+        let node = &graph.node(at.node).name;
+        let copy = self.report.inserted.iter().find(|i| {
+            let before = i.before.as_ref().map_or(&[][..], |b| b.as_slice());
+            i.pass != crate::rw::PASS
+                && i.graph == graph.name
+                && before
+                    .iter()
+                    .any(|b| b.node == *node && b.input == at.index)
+        });
+        if let Some(c) = copy {
+            return Some(format!(
+                "pass {}, which comes first, has put the copy {} in",
+                c.pass, c.name
+            ));
+        }
+        let marks = &self.report.marks;
+        let mark = marks
+            .iter()
+            .find(|m| m.graph == graph.name && m.node == *node && m.attr == names::SKIP_RW)?;
+        Some(format!(
+            "pass {}, which comes first, has judged {node}: {}",
+            mark.pass, mark.why
+        ))
+    }
+}
+
+/// Members and rules that the text shows.
+const SHOWN: usize = 200;
+
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} (graph {})", self.anchor, self.graph)?;
-        writeln!(f, "  attributes  {}", self.attributes.join(", "))?;
-        writeln!(f, "  symbol      {}", self.symbol)?;
-        writeln!(f, "  shares memory with")?;
-        for m in &self.shares {
-            writeln!(
-                f,
-                "    {} (graph {}): {}",
-                m.anchor,
-                m.graph,
-                m.attributes.join(", ")
-            )?;
-        }
-        writeln!(f, "  layout rules tried")?;
-        for t in &self.rules {
-            let result = if t.isolate.is_empty() {
-                "no conflict".to_owned()
+        let mut s = format!(
+            "{} (graph {}, an operator of type {})\n",
+            self.anchor, self.graph, self.operator
+        );
+        let head = |s: &mut String, text: &str| *s += &format!("\n{text}\n");
+        let item = |s: &mut String, text: &str| *s += &wrapped("  ", text, 6);
+        head(
+            &mut s,
+            &format!(
+                "These are one piece of memory (a symbol, in GE's words: {}), and this is what each demands of it:",
+                self.symbol
+            ),
+        );
+        for m in self.shares.iter().take(SHOWN) {
+            let demands: Vec<String> = m
+                .demands
+                .iter()
+                .zip(&m.attributes)
+                .map(|(words, name)| format!("{words} [{name}]"))
+                .collect();
+            let graph = if m.graph == self.graph {
+                String::new()
             } else {
-                format!("isolate {}", t.isolate.join(", "))
+                format!(" (graph {})", m.graph)
             };
-            writeln!(
-                f,
-                "    against {}: {} x {}: {}: {result}",
-                t.against, t.attributes[0], t.attributes[1], t.rule
-            )?;
+            item(
+                &mut s,
+                &format!("{}{graph}: {}", m.anchor, demands.join("; and ")),
+            );
+        }
+        if self.shares.len() > SHOWN {
+            item(
+                &mut s,
+                &format!(
+                    "and {} more (--format json has all)",
+                    self.shares.len() - SHOWN
+                ),
+            );
+        }
+        head(
+            &mut s,
+            &format!(
+                "Do the demands on {} go together with those of the others? (pass layout)",
+                self.anchor
+            ),
+        );
+        for t in self.rules.iter().take(SHOWN) {
+            let result = if t.isolate.is_empty() {
+                "yes".to_owned()
+            } else {
+                format!("no, {} needs a copy", crate::text::and(&t.isolate))
+            };
+            let rule = if t.meaning.is_empty() {
+                format!("these {}", t.rule)
+            } else {
+                format!("the rule is: {} [{}]", t.meaning, t.rule)
+            };
+            item(
+                &mut s,
+                &format!(
+                    "{} with {} [{} with {}]: {result}; {rule}",
+                    self.anchor, t.against, t.attributes[0], t.attributes[1]
+                ),
+            );
+        }
+        if self.rules.len() > SHOWN {
+            item(
+                &mut s,
+                &format!(
+                    "and {} more (--format json has all)",
+                    self.rules.len() - SHOWN
+                ),
+            );
         }
         if self.rules.is_empty() {
-            writeln!(
-                f,
-                "    none: nothing it shares memory with demands anything that could clash"
-            )?;
+            item(
+                &mut s,
+                "yes: no two of the demands could clash, so there was no rule to try",
+            );
         }
-        writeln!(f, "  read-write rules")?;
-        for e in &self.read_write {
-            writeln!(
-                f,
-                "    {} ({}) -> {} ({}): {}",
-                e.output, e.output_class, e.input, e.input_class, e.verdict
-            )?;
+        head(
+            &mut s,
+            "May its operators read and write as they do? (pass rw)",
+        );
+        for e in self.read_write.iter().take(SHOWN) {
+            let result = match (e.verdict.as_str(), &e.overruled) {
+                ("no copy", _) => "that goes together".to_owned(),
+                (v, None) => v.replace("the consumer", &e.input),
+                (v, Some(why)) => format!(
+                    "by itself, {}; but the pass does not make one, because {why}",
+                    v.replace("the consumer", &e.input)
+                ),
+            };
+            item(
+                &mut s,
+                &format!(
+                    "{} is {}, and the operator of {} {}: {result}",
+                    e.output, e.output_class, e.input, e.input_class
+                ),
+            );
         }
         if self.read_write.is_empty() {
-            writeln!(f, "    none: it has no edge")?;
+            item(&mut s, "nothing is connected to it");
         }
-        Ok(())
+        head(
+            &mut s,
+            "Do edges order those who write this memory and the others? (pass lint)",
+        );
+        for u in self.unordered.iter().take(SHOWN) {
+            item(&mut s, &format!("no: {u}"));
+        }
+        if self.unordered.is_empty() {
+            item(
+                &mut s,
+                "yes: every two users of one output of which one writes in place are ordered (what overwrites it for its own use is the business of the passes hccl and rw)",
+            );
+        }
+        head(&mut s, "What the check does here:");
+        for d in &self.done {
+            item(&mut s, d);
+        }
+        if self.done.is_empty() {
+            item(&mut s, "nothing");
+        }
+        let words = glossary::of(&s);
+        if !words.is_empty() {
+            s += &format!("\n{words}");
+        }
+        f.write_str(&s)
     }
 }

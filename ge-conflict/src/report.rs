@@ -23,6 +23,45 @@ pub enum ConflictKind {
 }
 
 impl ConflictKind {
+    /// What it is, for readers who don't know the names.
+    pub fn words(self) -> &'static str {
+        match self {
+            ConflictKind::ReadWrite => "an operator writes memory that others use, too",
+            ConflictKind::Layout => {
+                "one piece of memory, but its users need different kinds of memory"
+            }
+            ConflictKind::SubgraphIsolation => {
+                "two sides use one piece of memory, but each needs its own"
+            }
+            ConflictKind::HcclWrite => {
+                "a collective operator overwrites its own input, which is not its own"
+            }
+            ConflictKind::Atomic => "an operator adds to memory that nobody has set to zero",
+            ConflictKind::BranchMapping => {
+                "the ways of a branch give one result from different inputs"
+            }
+            ConflictKind::StreamLifecycle => {
+                "a stream takes memory back that another one still uses"
+            }
+        }
+    }
+
+    /// The hazard, for readers who don't know the names.
+    pub fn danger(self) -> &'static str {
+        match self {
+            ConflictKind::ReadWrite | ConflictKind::HcclWrite => {
+                "wrong numbers, without any error message"
+            }
+            ConflictKind::Layout => {
+                "the program stops with an error when it runs, or uses a wrong address"
+            }
+            ConflictKind::SubgraphIsolation => "values are overwritten while they are still needed",
+            ConflictKind::Atomic => "wrong sums: those of earlier runs are still in them",
+            ConflictKind::BranchMapping => "a result is read at a wrong address",
+            ConflictKind::StreamLifecycle => "memory is handed out again while it is still in use",
+        }
+    }
+
     /// The name.
     pub fn name(self) -> &'static str {
         match self {
@@ -60,6 +99,82 @@ pub struct Reason {
     pub between: (String, String),
     /// In words.
     pub why: String,
+    /// What the order of execution has to do with it.
+    pub order: Order,
+    /// Why what was done helps; empty: what a copy does is clear enough.
+    pub repair: String,
+    /// The rule in words, if it has a name only.
+    pub meaning: &'static str,
+}
+
+/// What the order of execution has to do with a conflict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The edges between the two sides tell.
+    Edges,
+    /// In words.
+    Words(String),
+}
+
+impl Reason {
+    /// A reason whose order of execution the edges tell.
+    pub fn new(
+        kind: ConflictKind,
+        rule: impl Into<String>,
+        between: (String, String),
+        why: impl Into<String>,
+    ) -> Reason {
+        Reason {
+            kind,
+            rule: rule.into(),
+            between,
+            why: why.into(),
+            order: Order::Edges,
+            repair: String::new(),
+            meaning: "",
+        }
+    }
+
+    /// Says what the order has to do with it.
+    #[must_use]
+    pub fn order(mut self, words: impl Into<String>) -> Reason {
+        self.order = Order::Words(words.into());
+        self
+    }
+
+    /// Says why the repair helps.
+    #[must_use]
+    pub fn repair(mut self, words: impl Into<String>) -> Reason {
+        self.repair = words.into();
+        self
+    }
+
+    /// Says what the rule means.
+    #[must_use]
+    pub fn meaning(mut self, words: &'static str) -> Reason {
+        self.meaning = words;
+        self
+    }
+}
+
+/// Who uses the memory that a conflict is about, worked out from the graph as it was when the conflict was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Story {
+    /// Whose memory it is.
+    pub memory: String,
+    /// Who writes it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
+    /// Who reads it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<String>,
+    /// What the order of execution has to do with it.
+    pub order: String,
+    /// Why the repair helps, or what the user should do.
+    pub repair: String,
+    /// The rule in words.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub meaning: &'static str,
 }
 
 /// A conflict in the result.
@@ -74,6 +189,22 @@ pub struct Conflict {
     pub rule: String,
     /// Both anchors.
     pub anchors: [String; 2],
+    /// Who uses the memory; only where something was put in or warned of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub story: Option<Story>,
+    /// The class itself.
+    #[serde(skip)]
+    pub class: ConflictKind,
+}
+
+impl Conflict {
+    /// With what is known of the memory.
+    pub fn with(r: &Reason, story: Option<Story>) -> Conflict {
+        Conflict {
+            story,
+            ..Conflict::from(r)
+        }
+    }
 }
 
 impl From<&Reason> for Conflict {
@@ -84,6 +215,8 @@ impl From<&Reason> for Conflict {
             hazard: r.kind.hazard(),
             rule: r.rule.clone(),
             anchors,
+            story: None,
+            class: r.kind,
         }
     }
 }

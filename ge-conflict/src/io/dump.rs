@@ -40,6 +40,11 @@ pub fn read(file: &str, content: &[u8]) -> Result<Loaded, ReadError> {
                 }
                 "attr" => r.attr(f, &mut attrs)?,
                 "name" | "version" | "custom_version" => keep(&mut extra, f),
+                "ir_version" | "producer_name" => {
+                    let what = "this is ONNX as text (ge_onnx_*.pbtxt), which is not read: give the ge_proto_*.txt of the same stage"
+                        .to_owned();
+                    return Err(prototext::error(file, content, f.at, what));
+                }
                 _ => r.keep_unknown("model", &mut extra, f),
             }
         }

@@ -5,6 +5,7 @@ pub mod json;
 mod json_write;
 pub mod onnx;
 pub mod prototext;
+mod strangers;
 
 pub(crate) use json_write::attr as attr_json;
 pub use json_write::to_json;
@@ -70,11 +71,14 @@ impl Format {
 
 /// Reads a file's content. `side` is the attributes' file that may come with an `.onnx`: its name and content.
 pub fn read(file: &str, content: &[u8], side: Option<(&str, &[u8])>) -> Result<Loaded, ReadError> {
-    let mut loaded = match Format::guess(file, content) {
+    strangers::refuse(file, content)?;
+    let format = Format::guess(file, content);
+    let read = match format {
         Format::Json => json::read(file, content),
         Format::Dump => dump::read(file, content),
         Format::Onnx => onnx::read(file, content, side),
-    }?;
+    };
+    let mut loaded = read.map_err(|e| strangers::hint(e, format, content))?;
     note_dtypes(&mut loaded);
     Ok(loaded)
 }

@@ -35,6 +35,12 @@ impl MemType {
         })
     }
 
+    /// For messages.
+    pub fn word(self) -> String {
+        self.name()
+            .map_or_else(|| format!("type {:#x}", self.0), str::to_owned)
+    }
+
     /// From the JSON form's name.
     pub fn from_name(name: &str) -> Option<MemType> {
         Some(match name {

@@ -63,20 +63,38 @@ impl AnchorAttr {
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
-            AnchorAttr::UserIn => "a buffer that the user passes in",
-            AnchorAttr::UserOut => "a buffer that the user gets the result in",
-            AnchorAttr::Immutable => "the fixed memory of a constant or variable",
-            AnchorAttr::UnrefreshIn => "an input whose address can't be changed after loading",
-            AnchorAttr::UnrefreshOut => "an output whose address can't be changed after loading",
-            AnchorAttr::Ci => "one of several inputs that must lie one after the other",
-            AnchorAttr::Co => "one of several outputs that lie one after the other",
-            AnchorAttr::Npci => "one of several inputs that must lie side by side without a gap",
-            AnchorAttr::Npco => "one of several outputs that lie side by side without a gap",
-            AnchorAttr::RtsIn => "an input that must lie in special memory",
-            AnchorAttr::RtsOut => "an output that lies in special memory",
-            AnchorAttr::Reference => "an output that is the operator's own input",
-            AnchorAttr::NormalIn => "an ordinary input",
-            AnchorAttr::NormalOut => "an ordinary output",
+            AnchorAttr::UserIn => "a buffer of the caller, at an address that the caller chooses",
+            AnchorAttr::UserOut => {
+                "a buffer of the caller for a result, at an address that the caller chooses"
+            }
+            AnchorAttr::Immutable => {
+                "the memory of a constant or variable, which has a fixed place"
+            }
+            AnchorAttr::UnrefreshIn => {
+                "an input of an operator whose addresses can't be changed once it is loaded"
+            }
+            AnchorAttr::UnrefreshOut => {
+                "an output of an operator whose addresses can't be changed once it is loaded"
+            }
+            AnchorAttr::Ci => "one of several inputs that must lie one after the other in memory",
+            AnchorAttr::Co => "one of several outputs that must lie one after the other in memory",
+            AnchorAttr::Npci => {
+                "one of several inputs that must lie one after the other in memory without a gap"
+            }
+            AnchorAttr::Npco => {
+                "one of several outputs that must lie one after the other in memory without a gap"
+            }
+            AnchorAttr::RtsIn => {
+                "an input that must lie in special memory (such as memory that other devices reach)"
+            }
+            AnchorAttr::RtsOut => {
+                "an output that must lie in special memory (such as memory that other devices reach)"
+            }
+            AnchorAttr::Reference => {
+                "an output that is the operator's own input, updated in place, or a named variable"
+            }
+            AnchorAttr::NormalIn => "an ordinary input, which can lie anywhere",
+            AnchorAttr::NormalOut => "an ordinary output, which can lie anywhere",
         }
     }
 

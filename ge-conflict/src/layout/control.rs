@@ -162,16 +162,23 @@ impl Facts<'_> {
         };
         let (this, that) = (self.anchor_name(me), self.anchor_name(other));
         let why = format!(
-            "graph {} is one way through {}: its result {this} lies in the memory of {that}; the results of all ways lie in \
-             one place, so whatever writes there would overwrite it: the result is copied",
+            "graph {} is one way through {parent}, and its result {this} is the memory of {that}; but the results of all ways \
+             through {parent} lie in one place, so writing a result there would overwrite {that}",
             self.module.graph(sub).name,
-            parent.name
+            parent = parent.name
         );
         plans.push(Plan {
             graph: sub,
             before,
             after: Vec::new(),
-            reason: reason(rule, this, that, why),
+            reason: reason(rule, this, that.clone(), why)
+                .order(format!(
+                    "it does not matter here: only one way through {} runs, but the place of the result is the same for all of them",
+                    parent.name
+                ))
+                .repair(format!(
+                    "the result goes to the common place as a copy, and {that} keeps its value"
+                )),
         });
     }
 
@@ -246,8 +253,8 @@ impl Facts<'_> {
                     .unwrap_or_default();
                 let sink = self.module.in_name(body, *first);
                 let why = format!(
-                    "graph {} is the body of the loop {parent}: {sink} ({source}) becomes the next round's input, in the same \
-                     memory that this round still reads: the results are copied when the round is done",
+                    "graph {} is the body of the loop {parent}: its result {sink} ({source}) is the next round's input, so it lies in the \
+                     memory that this round may still read",
                     graph.name
                 );
                 let reason = reason(
@@ -255,7 +262,12 @@ impl Facts<'_> {
                     source,
                     sink,
                     why,
-                );
+                )
+                .order(format!(
+                    "all operators of a round use the same memory again in the next round of {parent}: edges order operators \
+                     inside a round, not the results of one round against the inputs of the next"
+                ))
+                .repair("the round works in memory of its own, and its results are copied to the loop's memory at its end");
                 plans.push(Plan {
                     graph: body,
                     before,
@@ -270,12 +282,16 @@ impl Facts<'_> {
                 self.module.in_name(body, *to),
             );
             let why = format!(
-                "graph {} is the body of the loop {parent}: {source} goes straight to another place, {sink}; the next round \
-                 would find both places in one memory: the inputs are copied first",
+                "graph {} is the body of the loop {parent}: its input {source} is the next round's input at another place, {sink}: to \
+                 hand it on, the memory of that other place is overwritten",
                 graph.name
             );
             let after = moved.iter().map(|m| m.0).collect();
-            let reason = reason("a loop's input changes its place", source, sink, why);
+            let reason = reason("a loop's input changes its place", source, sink, why)
+                .order(format!(
+                    "it does not matter here: the inputs of {parent} change places at once, between two rounds"
+                ))
+                .repair("the inputs are copied first, so that one can be overwritten while the copy of the other is still there");
             plans.push(Plan {
                 graph: body,
                 before: Vec::new(),
@@ -320,12 +336,7 @@ impl Facts<'_> {
 }
 
 fn reason(rule: &str, a: String, b: String, why: String) -> Reason {
-    Reason {
-        kind: ConflictKind::SubgraphIsolation,
-        rule: rule.to_owned(),
-        between: (a, b),
-        why,
-    }
+    Reason::new(ConflictKind::SubgraphIsolation, rule, (a, b), why)
 }
 
 /// Whether no copy is put before this input: its shape is not known, or one of its own is there.

@@ -22,6 +22,10 @@ use symbols::{AnchorId, Space, Symbols};
 /// The pass's name in results.
 pub const PASS: &str = "layout";
 
+/// What the order of execution has to do with layout conflicts.
+pub(crate) const NO_ORDER_HELPS: &str =
+    "it does not matter here: the two need different memory, whichever runs first";
+
 /// Every round that goes on has put a copy before an anchor that had none, so few are needed.
 const MAX_ROUNDS: usize = 16;
 
@@ -166,6 +170,48 @@ fn other_place(module: &Module, space: &Space, f: &Finding) -> Option<AnchorId> 
         .find(|a| !has_copy(module, space, *a))
 }
 
+/// The row that an anchor is part of, for the rules that compare rows.
+fn row(module: &Module, space: &Space, a: AnchorId, checker: Option<table::Checker>) -> String {
+    use table::Checker as C;
+    if !matches!(checker, Some(C::CoCi | C::CiCi | C::NpciNpci | C::NpciNpco)) {
+        return String::new();
+    }
+    const SHOWN: usize = 8;
+    let at = space.at(a);
+    let graph = module.graph(at.graph);
+    let node = graph.node(at.node);
+    let (side, count) = if at.input {
+        ("inputs", node.inputs.len())
+    } else {
+        ("outputs", node.outputs.len())
+    };
+    let mut list: Vec<String> = (0..count.min(SHOWN) as u32)
+        .map(|index| {
+            let out = crate::ir::OutRef {
+                node: at.node,
+                index,
+            };
+            let input = crate::ir::InRef {
+                node: at.node,
+                index,
+            };
+            match (at.input, graph.producer(input)) {
+                (false, _) => module.out_name(at.graph, out),
+                (true, Some(from)) => module.out_name(at.graph, from),
+                (true, None) => "nothing".to_owned(),
+            }
+        })
+        .collect();
+    if count > SHOWN {
+        list.push("…".to_owned());
+    }
+    format!(
+        "; the {side} of {} lie in this order: {}",
+        node.name,
+        list.join(", ")
+    )
+}
+
 fn explain(module: &Module, space: &Space, f: &Finding) -> Reason {
     let name = |a| {
         let at = space.at(a);
@@ -176,25 +222,33 @@ fn explain(module: &Module, space: &Space, f: &Finding) -> Reason {
         }
     };
     let (a, b) = (name(f.between.0), name(f.between.1));
-    let here = name(f.anchor);
-    let place = if space.at(f.anchor).input {
-        "before"
-    } else {
-        "after"
-    };
     let rule = match f.checker {
         Some(c) => c.name().to_owned(),
         None => format!("{} and {} never go together", f.attrs.0, f.attrs.1),
     };
-    let why = format!(
-        "{a} and {b} would share memory, but {a} is {} and {b} is {}: a copy {place} {here} parts them",
-        f.attrs.0.words(),
-        f.attrs.1.words()
-    );
-    Reason {
-        kind: ConflictKind::Layout,
-        rule,
-        between: (a, b),
-        why,
+    let (x, y) = (f.attrs.0.words(), f.attrs.1.words());
+    let mut why = if x == y {
+        format!("{a} and {b} are one piece of memory, and each is {x}")
+    } else {
+        format!("{a} and {b} are one piece of memory, but {a} is {x}, and {b} is {y}")
+    };
+    let special = |x| matches!(x, attrs::AnchorAttr::RtsIn | attrs::AnchorAttr::RtsOut);
+    for (r, attr) in [(f.between.0, f.attrs.0), (f.between.1, f.attrs.1)] {
+        if special(attr) {
+            let at = space.at(r);
+            let node = module.node(at.place());
+            let k = at.index as usize;
+            let mem = if at.input {
+                node.input_mem(k)
+            } else {
+                node.output_mem(k)
+            };
+            why += &format!("; {} is in {} memory", name(r), mem.word());
+        }
+        why += &row(module, space, r, f.checker);
     }
+    let meaning = f.checker.map_or("", super::layout::table::Checker::words);
+    Reason::new(ConflictKind::Layout, rule, (a, b), why)
+        .order(NO_ORDER_HELPS)
+        .meaning(meaning)
 }

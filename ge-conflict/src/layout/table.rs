@@ -51,6 +51,56 @@ impl Checker {
         )
     }
 
+    /// What it looks for.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Checker::CiCi => {
+                "no memory may be part of two rows of inputs that must each lie one after the other"
+            }
+            Checker::CoCi => {
+                "a row of outputs and a row of inputs that both must lie one after the other have to be in step"
+            }
+            Checker::CoCo | Checker::NpcoNpco => {
+                "no memory may be part of two rows of outputs that must each lie one after the other"
+            }
+            Checker::ContinuousRts => {
+                "what must lie in a row with its neighbours can't lie in special memory unless they do, too"
+            }
+            Checker::UserInContinuous => {
+                "the caller's input buffer lies where the caller puts it, so not in a row with other memory"
+            }
+            Checker::UserInUnrefreshOut => {
+                "the caller may pass another input buffer in each run, and this operator can't follow"
+            }
+            Checker::UserInRtsOut => "the caller's input buffer does not lie in special memory",
+            Checker::UserOutUnrefreshOut | Checker::UserOutUnrefreshIn => {
+                "the caller may ask for a result at another address in each run, and this operator can't follow"
+            }
+            Checker::UserOutImmutable => {
+                "a constant has its own place, so the caller's result buffer can't be it"
+            }
+            Checker::UserOutContinuousIn => {
+                "the caller's result buffer lies where the caller puts it, so not in a row with other memory"
+            }
+            Checker::ImmutableRtsOut => "a constant or variable does not lie in special memory",
+            Checker::ImmutableNpci | Checker::ImmutableContinuousOut => {
+                "a constant or variable has its own place, so it can't lie in a row with other memory"
+            }
+            Checker::NpciNpci => {
+                "two rows of inputs without a gap overlap in a way that one row can't hold"
+            }
+            Checker::NpciNpco => {
+                "a row of inputs without a gap and a row of outputs without a gap can be one memory only if the one is the other"
+            }
+            Checker::RtsInRtsIn | Checker::RtsInRtsOut | Checker::RtsOutRtsOut => {
+                "two kinds of special memory can't be one piece of memory"
+            }
+            Checker::UnrefreshIn | Checker::UnrefreshOut => {
+                "addresses of this graph may change between runs, and this operator can't follow"
+            }
+        }
+    }
+
     /// The design's name.
     pub fn name(self) -> &'static str {
         match self {

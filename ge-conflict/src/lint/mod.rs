@@ -52,6 +52,10 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
             &graph.node(u.writer.node).name,
             &graph.node(u.other.node).name,
         );
+        let advice = format!(
+            "nothing was changed: add a control edge between {writer} and {other} (only the first pair without an order is \
+             shown; run again after that)"
+        );
         let verb = if u.both_write {
             "writes it too"
         } else {
@@ -64,17 +68,18 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
         };
         let why = format!(
             "{writer} writes {source} in place, and {other} {verb}; no data or control edge makes one run before the other, so \
-             {result} is left to chance: add a control edge between {writer} and {other} (only the first unordered pair is shown; \
-             run again after fixing it)"
+             {result} is left to chance"
         );
-        let reason = Reason {
-            kind: ConflictKind::ReadWrite,
-            rule: "a write and another use of one memory need an order".into(),
-            between: (m.in_name(u.graph, u.writer), m.in_name(u.graph, u.other)),
+        let reason = Reason::new(
+            ConflictKind::ReadWrite,
+            "a write and another use of one memory need an order",
+            (m.in_name(u.graph, u.writer), m.in_name(u.graph, u.other)),
             why,
-        };
+        )
+        .repair(advice);
         let nodes = vec![writer.clone(), other.clone()];
-        ctx.warn(CODE, u.graph, nodes, &reason);
+        let story = ctx.story(u.graph, u.out, Some(u.writer), &reason);
+        ctx.warn(CODE, u.graph, nodes, Some(story), &reason);
         ctx.unordered = Some(u);
     }
     Ok(())
@@ -109,9 +114,15 @@ pub fn note_repair(ctx: &mut Ctx<'_>) {
         return;
     }
     if let Some(w) = ctx.report.warnings.iter_mut().find(|w| w.code == CODE) {
-        w.why += &format!(
-            "; the pipeline repairs this pair itself: {writer} writes the new copy {copy}"
-        );
+        let done =
+            format!("the later passes repair this pair: {writer} writes the new copy {copy}");
+        w.why += &format!("; {done}");
+        if let Some(s) = &mut w.conflict.story {
+            s.repair = format!(
+                "{done} (only the first pair without an order is shown: `gsan graph lint` on the repaired graph shows whether there \
+                 are others)"
+            );
+        }
     }
 }
 

@@ -30,7 +30,10 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
     Ok(())
 }
 
-fn hand_on(ctx: &mut Ctx<'_>, g: GraphId, at: InRef, rule: &str, why: String) {
+/// Why handing an address on helps.
+const FOLLOWS: &str = "the new operator passes the buffer's address on in each run, so that the caller may change the buffer";
+
+fn hand_on(ctx: &mut Ctx<'_>, g: GraphId, at: InRef, rule: &str, why: String, repair: &str) {
     let graph = ctx.module.graph(g);
     let Some(from) = graph.producer(at) else {
         return;
@@ -49,12 +52,9 @@ fn hand_on(ctx: &mut Ctx<'_>, g: GraphId, at: InRef, rule: &str, why: String) {
     }
     let name = format!("{}_input_{}_MemcpyAddrAsync", node.name, at.index);
     let between = (ctx.module.in_name(g, at), ctx.module.out_name(g, from));
-    let reason = Reason {
-        kind: ConflictKind::SubgraphIsolation,
-        rule: rule.into(),
-        between,
-        why,
-    };
+    let reason = Reason::new(ConflictKind::SubgraphIsolation, rule, between, why)
+        .order("it does not matter here: what may change is the buffer's address, between runs")
+        .repair(repair);
     let template = Template {
         name: &name,
         ty: "MemcpyAddrAsync",
@@ -74,15 +74,15 @@ fn stream_merge(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassErr
         if let Some((place, to)) = user_data(ctx, g, at)? {
             let name = ctx.name(g, id);
             let why = format!(
-                "{name} joins streams and gets the user's input {index}: it is handed the address, so that the \
-                               user's buffer may change between runs"
+                "{name} joins streams, and its input {index} is the caller's buffer, which may lie elsewhere in each run"
             );
             hand_on(
                 ctx,
                 place,
                 to,
-                "a user's input reaches a merge of streams",
+                "the caller's input reaches an operator that joins streams",
                 why,
+                FOLLOWS,
             );
         }
     }
@@ -179,16 +179,16 @@ fn net_output(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
         let (rule, what) = if source.kind.is_const() {
             ("a constant is an output of the graph", "a constant")
         } else if source.kind.is_data() && (o.heterogeneous || o.offline || single) {
-            ("an input is an output of the graph", "the user's input")
+            ("an input is an output of the graph", "the caller's input")
         } else {
             continue;
         };
         let why = format!(
-            "output {index} of the graph is {what} ({}), which lies elsewhere than the user's output buffer: it is \
-                           brought there",
+            "output {index} of the graph is {what} ({}), which lies elsewhere than the caller's buffer for that result",
             ctx.module.out_name(g, from)
         );
-        hand_on(ctx, g, at, rule, why);
+        let repair = "the new operator brings the value to the caller's buffer";
+        hand_on(ctx, g, at, rule, why, repair);
     }
 }
 
@@ -201,12 +201,12 @@ fn collective(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
         };
         if graph.node(from.node).kind == Kind::RefData {
             let why = format!(
-                "{} can't change its addresses after loading, but {} is a user's buffer that can: it is handed the \
-                               address",
+                "{} can't change its addresses once it is loaded, but {} is a buffer of the caller, who may pass another one",
                 ctx.name(g, id),
                 ctx.module.out_name(g, from)
             );
-            hand_on(ctx, g, at, "a collective reads a user's buffer", why);
+            let rule = "an operator that exchanges data between devices reads the caller's buffer";
+            hand_on(ctx, g, at, rule, why, FOLLOWS);
         }
     }
 }

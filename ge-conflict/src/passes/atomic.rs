@@ -3,7 +3,7 @@
 use crate::ctx::{Ctx, PassError};
 use crate::ir::{Attr, Graph, GraphId, Kind, Node, NodeId, names};
 use crate::report::{ConflictKind, Reason};
-use crate::text::count;
+use crate::text::and;
 use rustc_hash::FxHashSet;
 
 /// The pass's name in results.
@@ -32,7 +32,8 @@ fn graph(ctx: &mut Ctx<'_>, g: GraphId) {
         .collect();
     if ctx.module.options.atomic_clean_policy == 1 {
         for id in atomic {
-            let why = "by the clean policy each operator's own task clears its memory";
+            let why =
+                "by the option atomic_clean_policy each operator sets its memory to zero itself";
             ctx.mark(g, id, names::GENTASK_ATOMIC, Attr::Bool(true), why);
         }
         return;
@@ -57,18 +58,19 @@ fn graph(ctx: &mut Ctx<'_>, g: GraphId) {
     let (own, shared): (Vec<NodeId>, Vec<NodeId>) =
         wanted.into_iter().partition(|id| looped || to_output(id));
     for id in alone {
-        let why = "its output is a variable or goes to an operator without a task: its own task clears it";
+        let why = "its output is a variable or goes to an operator without a task of its own: it sets its memory to zero itself";
         ctx.mark(g, id, names::GENTASK_ATOMIC, Attr::Bool(true), why);
     }
     for id in own {
         let name = ctx.name(g, id);
         let why = if looped {
             format!(
-                "{name} adds to its output in every round of a loop: it is cleared on its own, before each round"
+                "{name} adds to its output in every round of a loop, and the sums of the last round are still in it"
             )
         } else {
             format!(
-                "{name} adds to an output of the graph, whose address the user may change: it is cleared on its own"
+                "{name} adds to an output of the graph, and the sums of the last run are still in it (this one gets a MemSet of its \
+                 own, because the caller may choose its address)"
             )
         };
         clean(ctx, g, &[id], &format!("{name}_MemSet"), why);
@@ -76,9 +78,12 @@ fn graph(ctx: &mut Ctx<'_>, g: GraphId) {
     if !shared.is_empty() {
         let names: Vec<String> = shared.iter().take(4).map(|id| ctx.name(g, *id)).collect();
         let why = format!(
-            "{} ({}) {} to memory that still holds the last run's sums: it is cleared first",
-            count(shared.len(), "atomic operator"),
-            names.join(", "),
+            "{}{} {} to memory in which the sums of the last run still are",
+            and(&names),
+            match shared.len() - names.len() {
+                0 => String::new(),
+                more => format!(" ({more} more, too)"),
+            },
             if shared.len() == 1 { "adds" } else { "add" }
         );
         clean(ctx, g, &shared, "MemSet", why);
@@ -184,35 +189,62 @@ fn feeds_collectives_only(graph: &Graph, id: NodeId, looped: bool) -> bool {
 
 fn clean(ctx: &mut Ctx<'_>, g: GraphId, atomic: &[NodeId], name: &str, why: String) {
     let first = ctx.name(g, atomic[0]);
-    let reason = Reason {
-        kind: ConflictKind::Atomic,
-        rule: "atomic memory is cleared before each run".into(),
-        between: (
+    let names: Vec<String> = atomic.iter().take(6).map(|id| ctx.name(g, *id)).collect();
+    let more = atomic.len().saturating_sub(names.len());
+    let reason = Reason::new(
+        ConflictKind::Atomic,
+        "memory that operators add to is set to zero before each run",
+        (
             format!("{first}.out"),
             format!("{first}.out of the run before"),
         ),
         why,
-    };
+    )
+    .order("it does not matter here: whatever runs first in the next run finds the sums of the run before")
+    .repair(format!(
+        "{name} sets the memory to zero before {} {}; control edges make it run first",
+        and(&names),
+        if atomic.len() == 1 { "runs" } else { "run" }
+    ));
+    let writes = atomic
+        .iter()
+        .take(6)
+        .map(|id| {
+            let n = ctx.module.graph(g).node(*id);
+            format!("{} ({}) adds to it", n.name, n.ty)
+        })
+        .chain((more > 0).then(|| format!("and {more} more")))
+        .collect();
+    let memory = names
+        .iter()
+        .map(|n| format!("what {n} adds to"))
+        .collect::<Vec<_>>();
+    let story = crate::story::plain(and(&memory), writes, &reason);
     let mut node = Node::new(name, "MemSet");
     node.stream = ctx.module.graph(g).node(atomic[0]).stream;
-    let id = ctx.add_node(g, node, &reason);
+    let id = ctx.add_node(g, node, story, &reason);
+    let name = ctx.name(g, id);
     ctx.module.graph_mut(g).move_first(id);
     let graph = ctx.module.graph(g);
     let mut targets = Vec::new();
     let mut seen = FxHashSet::default();
-    let mut add = |n: NodeId, why: &'static str| {
+    let mut add = |n: NodeId, why: String| {
         if seen.insert(n) {
             targets.push((n, why));
         }
     };
     for a in atomic {
-        add(*a, "it adds to the cleared memory");
         let n = graph.node(*a);
+        add(
+            *a,
+            format!("{} adds to the memory that {name} sets to zero", n.name),
+        );
         if n.is_hccl() {
             for f in n.inputs.iter().filter_map(|i| i.from) {
                 let k = graph.node(f.node).kind;
                 if !(k.is_data() || k.is_const() || k.is_var_like()) {
-                    add(f.node, "it writes what the collective adds to");
+                    let source = &graph.node(f.node).name;
+                    add(f.node, format!("{source} writes what {} adds to", n.name));
                 }
             }
         }
@@ -228,13 +260,14 @@ fn clean(ctx: &mut Ctx<'_>, g: GraphId, atomic: &[NodeId], name: &str, why: Stri
             .map(|c| c.node)
             .chain(n.control_out.iter().copied());
         for r in readers.filter(|r| graph.node(*r).kind != Kind::NetOutput) {
-            add(
-                r,
-                "it is among the first to run: clearing comes before everything",
+            let why = format!(
+                "{} is among the first operators to run, and {name} runs before everything",
+                graph.node(r).name
             );
+            add(r, why);
         }
     }
     for (to, why) in targets {
-        ctx.add_control(g, id, to, why);
+        ctx.add_control(g, id, to, &why);
     }
 }

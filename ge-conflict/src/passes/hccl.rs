@@ -65,8 +65,8 @@ fn collective(
             Kind::Const | Kind::FileConstant | Kind::Variable
         ) {
             let why = format!(
-                "{name} uses its input {index} as scratch space, so its contents are lost, but {origin} is {} that must keep its \
-                               value: {name} gets a copy",
+                "{name} uses its input {index} as scratch space, so what was in it is lost, but {origin} is {} that must keep its \
+                 value",
                 with_article(&source.ty)
             );
             (
@@ -78,12 +78,12 @@ fn collective(
             let reader = graph.node(late.node).name.clone();
             let order = match has_path(graph, id, late.node) {
                 Some(true) => "runs later",
-                Some(false) => "comes later in the chosen execution order (no edge enforces it)",
-                None => "comes later in the execution order",
+                Some(false) => "comes later in the order of execution (no edge enforces it)",
+                None => "comes later in the order of execution",
             };
             let why = format!(
-                "{name} uses its input {index} ({origin}) as scratch space, so its contents are lost, and {reader}, which reads \
-                 the same memory, {order}: {name} gets a copy"
+                "{name} uses its input {index} ({origin}) as scratch space, so what was in it is lost, and {reader}, which reads \
+                 the same memory, {order}"
             );
             (
                 format!("another reader of the same memory runs after {name} has overwritten it"),
@@ -93,17 +93,14 @@ fn collective(
         } else if graph.consumers(from).len() < 2 {
             continue;
         } else {
-            let why = format!("every other reader of {origin} runs before {name}");
+            let why = format!(
+                "every other reader of {origin} runs before {name} overwrites it, by the operators' ids: no copy is needed, and the \
+                 pass rw need not look at {name} again"
+            );
             ctx.mark(g, id, names::SKIP_RW, Attr::Bool(true), &why);
             continue;
         };
-        let kind = ConflictKind::HcclWrite;
-        let reason = Reason {
-            kind,
-            rule,
-            between: (sink, other),
-            why,
-        };
+        let reason = Reason::new(ConflictKind::HcclWrite, rule, (sink, other), why);
         let copy = format!("{name}_input_{index}_Identity");
         let attrs = [(names::NO_NEED_FOLDING, Attr::Bool(false))];
         if let Some(new) = ctx.insert_before(
@@ -312,15 +309,19 @@ pub(super) fn write_back(ctx: &mut Ctx<'_>, g: GraphId, var: OutRef, at: InRef) 
         desc,
         ..Output::default()
     });
-    let reason = Reason {
-        kind: ConflictKind::HcclWrite,
-        rule: "a broadcast's result goes back to its variable".into(),
-        between: (value.clone(), origin.clone()),
-        why: format!(
-            "the broadcast now works on a copy of {origin}: an Assign brings its result {value} back"
+    let (name, variable) = (hccl.name.clone(), source.name.clone());
+    let reason = Reason::new(
+        ConflictKind::HcclWrite,
+        "a broadcast's result goes back to its variable",
+        (value.clone(), origin.clone()),
+        format!(
+            "{name} was meant to change {variable}, but it works on a copy of it now: its result has to be written back"
         ),
-    };
-    let id = ctx.add_node(g, assign, &reason);
+    )
+    .order(format!("{name} runs first, then the Assign, then whatever uses the result"))
+    .repair(format!("the Assign writes {value} into {variable}"));
+    let story = ctx.story(g, var, None, &reason);
+    let id = ctx.add_node(g, assign, story, &reason);
     let graph = ctx.module.graph_mut(g);
     graph.connect(var, InRef { node: id, index: 0 });
     graph.connect(result, InRef { node: id, index: 1 });
@@ -330,7 +331,7 @@ pub(super) fn write_back(ctx: &mut Ctx<'_>, g: GraphId, var: OutRef, at: InRef) 
             g,
             id,
             to,
-            "what uses the broadcast's result runs after the variable has it",
+            &format!("what uses the result of {name} runs after {variable} has it"),
         );
     }
 }
@@ -377,10 +378,9 @@ fn continuous(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
         };
         let (rule, why) = if fixed && needs_run {
             (
-                "a run of inputs can't take in fixed memory",
+                "a row of inputs can't take in fixed memory",
                 format!(
-                    "the inputs of {name} must lie one after the other, but {origin} is {} with a place of its own: it is \
-                      copied into the run",
+                    "the inputs of {name} must lie one after the other in memory, but {origin} is {} with a place of its own",
                     with_article(&source.ty)
                 ),
             )
@@ -389,26 +389,30 @@ fn continuous(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
                 "peer memory can't be fixed memory",
                 format!(
                     "input {index} of {name} must lie in memory that other devices reach, but {origin} is {} with a place of \
-                      its own: it is copied there",
+                      its own",
                     with_article(&source.ty)
                 ),
             )
         } else if needs_run && users() > 1 {
             (
-                "one output in several runs of inputs",
+                "one output in several rows of inputs",
                 format!(
-                    "{origin} is part of several runs of inputs that must each lie one after the other: {name} gets a copy"
+                    "{origin} is given to several operators whose inputs must lie one after the other in memory, and it can't lie in two rows"
                 ),
             )
         } else {
             continue;
         };
-        let reason = Reason {
-            kind: ConflictKind::Layout,
-            rule: rule.into(),
-            between: (sink, origin),
+        let reason = Reason::new(
+            ConflictKind::Layout,
+            rule,
+            (sink.clone(), origin.clone()),
             why,
-        };
+        )
+        .order(crate::layout::NO_ORDER_HELPS)
+        .repair(format!(
+            "the copy lies where {sink} needs it, and {origin} stays where it is"
+        ));
         let copy = format!("{name}_input_{index}_Identity");
         let attrs = [(names::CANNOT_BE_DELETED, Attr::Bool(true))];
         let template = Template {

@@ -139,13 +139,13 @@ fn once(ctx: &mut Ctx<'_>, first: bool) {
         if stage == Stage::Rw {
             // The read-write stage's failure is only a warning; the layout stage's ends the build.
             let graph = ctx.top().unwrap_or(crate::ir::GraphId(0));
-            let reason = crate::report::Reason {
-                kind: crate::report::ConflictKind::ReadWrite,
-                rule: "the read-write pass gave up".into(),
-                between: (String::new(), String::new()),
-                why: e.to_string(),
-            };
-            ctx.warn("RW_FAILED", graph, Vec::new(), &reason);
+            let reason = crate::report::Reason::new(
+                crate::report::ConflictKind::ReadWrite,
+                "the read-write pass gave up",
+                (String::new(), String::new()),
+                e.to_string(),
+            );
+            ctx.warn("RW_FAILED", graph, Vec::new(), None, &reason);
             continue;
         }
         ctx.fail(&e);

@@ -2,6 +2,7 @@
 
 use crate::ctx::{Ctx, KEEP, PassError};
 use crate::ir::{Graph, GraphId, InRef, Kind, Module, NodeId, OutRef, Template, names};
+use crate::layout::NO_ORDER_HELPS;
 use crate::layout::symbols::alias_input;
 use crate::report::{ConflictKind, Reason};
 use rustc_hash::FxHashSet;
@@ -33,12 +34,20 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
 }
 
 fn reason(rule: &str, a: String, b: String, why: String) -> Reason {
-    Reason {
-        kind: ConflictKind::SubgraphIsolation,
-        rule: rule.into(),
-        between: (a, b),
-        why,
-    }
+    Reason::new(ConflictKind::SubgraphIsolation, rule, (a, b), why)
+}
+
+/// What the order of execution has to do with a loop's memory.
+fn between_rounds(name: &str) -> String {
+    format!(
+        "edges order the operators inside a round, but every round of {name} uses the same memory again, and no edge orders the \
+         end of one round against what still uses it"
+    )
+}
+
+/// Which input of its parent a subgraph's Data stands for.
+fn parent_input(module: &Module, g: GraphId, data: NodeId) -> i64 {
+    module.graph(g).node(data).parent_index().unwrap_or(0)
 }
 
 fn before(ctx: &mut Ctx<'_>, g: GraphId, inputs: &[InRef], reason: &Reason) {
@@ -86,16 +95,14 @@ fn data(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
     if let Some(reader) = continuous_reader(ctx.module.graph(g), out) {
         let (a, b) = (ctx.module.out_name(g, out), ctx.module.in_name(g, reader));
         let why = format!(
-            "{a} is memory from outside of graph {}, but {b} is part of a run of inputs that must lie one after \
-                           the other: it is copied on entry",
+            "{a} is memory from outside of graph {}, which has its place already, but {b} is one of several inputs that must lie \
+             one after the other in memory",
             ctx.graph_name(g)
         );
-        after(
-            ctx,
-            g,
-            &[out],
-            &reason("a subgraph's input in a run of inputs", a, b, why),
-        );
+        let reason = reason("a subgraph's input in a row of inputs", a, b.clone(), why)
+            .order(NO_ORDER_HELPS)
+            .repair(format!("the copy lies where {b} needs it"));
+        after(ctx, g, &[out], &reason);
     }
     // A loop would overwrite a constant that it is given.
     let Some((p, parent)) = ctx.module.parent_node(g) else {
@@ -127,15 +134,15 @@ fn data(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
             ctx.module.out_name(source_graph, source),
         );
         let why = format!(
-            "the loop {} writes its input {index} in place, but {b} is a constant: the loop gets a copy",
+            "the loop {0} keeps its state in the memory of its input {index} and rewrites it in every round, but {b} is a \
+             constant, which must keep its value",
             ctx.name(p.graph, p.node)
         );
-        before(
-            ctx,
-            p.graph,
-            &[at],
-            &reason("a constant enters a loop", a, b, why),
-        );
+        let reason = reason("a constant enters a loop", a, b.clone(), why).repair(format!(
+            "the loop {} keeps its state in the copy, and {b} keeps its value",
+            ctx.name(p.graph, p.node)
+        ));
+        before(ctx, p.graph, &[at], &reason);
     }
 }
 
@@ -243,37 +250,45 @@ fn net_output(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
         let (rule, what) = if source.kind.is_const() && parent_known {
             (
                 "a constant leaves a subgraph",
-                "a constant, which whoever uses the result could overwrite",
+                "a constant, which an operator that works on the result could overwrite",
             )
         } else if atomic {
             (
                 "an atomic result leaves a subgraph",
-                "cleared before each run by its own graph, which can't clear memory outside",
+                "set to zero before each run by its own graph, which can't do that to memory outside",
             )
         } else if runs() {
             (
-                "part of a run of outputs leaves a subgraph",
-                "part of a run of outputs that must lie one after the other",
+                "part of a row of outputs leaves a subgraph",
+                "one of several outputs that must lie one after the other in memory, so it can't lie where the result belongs",
             )
         } else if source.kind.is_data() && !in_while {
             (
                 "a subgraph's input is its result",
-                "the subgraph's own input",
+                "the subgraph's own input, which the graph around may still need when the result is worked on",
             )
         } else if source.kind == Kind::While && known && dynamic {
             (
                 "a loop's result of unknown size leaves a subgraph",
-                "a loop's result whose size is not known",
+                "a loop's result whose size is only known at run time",
             )
         } else {
             continue;
         };
         let (a, b) = (ctx.module.in_name(g, at), ctx.module.out_name(g, from));
         let why = format!(
-            "{b} is {what}, and leaves graph {} as {a}: the result is copied",
+            "{b} leaves graph {} as its result {a}, but it is {what}",
             ctx.graph_name(g)
         );
-        before(ctx, g, &[at], &reason(rule, a, b, why));
+        let order = format!(
+            "edges inside graph {} order nothing against the operators around {} that use the result",
+            ctx.graph_name(g),
+            ctx.name(p.graph, p.node)
+        );
+        let reason = reason(rule, a, b.clone(), why).order(order).repair(format!(
+            "the result is a copy in memory of its own, and {b} stays inside"
+        ));
+        before(ctx, g, &[at], &reason);
     }
 }
 
@@ -292,15 +307,13 @@ fn while_inputs(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
         let (a, b) = (ctx.module.in_name(g, at), ctx.module.out_name(g, from));
         let reader = other.map(|o| ctx.module.in_name(g, o)).unwrap_or_default();
         let why = format!(
-            "the loop {name} writes its input {index} ({b}) in every round, and {reader} uses the same memory: the \
-                           loop gets a copy"
+            "the loop {name} keeps its state in the memory of its input {index} ({b}) and rewrites it in every round, and \
+             {reader} uses the same memory"
         );
-        before(
-            ctx,
-            g,
-            &[at],
-            &reason("a loop's input is shared", a, reader, why),
-        );
+        let reason = reason("a loop's input is shared", a, reader, why).repair(format!(
+            "the loop {name} keeps its state in the copy, and everybody else has {b}"
+        ));
+        before(ctx, g, &[at], &reason);
     }
 }
 
@@ -357,30 +370,32 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
     let gname = graph.name.clone();
     if let Some(first) = inputs.first() {
         let a = ctx.module.out_name(body, *first);
+        let k = parent_input(ctx.module, body, first.node);
         let why = format!(
-            "graph {gname} is the body of the loop {name}: a round must not work in the memory that the next \
-                           round's inputs are written to: the inputs are copied"
+            "graph {gname} is the body of the loop {name}, one round of it: {a} is the memory in which {name} keeps its state \
+             between rounds, and the end of a round overwrites it for the next one while operators of the round may still work there"
         );
-        after(
-            ctx,
-            body,
-            &inputs,
-            &reason("a loop body's inputs", a, format!("{name}.in"), why),
-        );
+        let reason = reason("a loop body's inputs", a, format!("{name}.in.{k}"), why)
+            .order(between_rounds(&name))
+            .repair("the round works on copies of its inputs, and the state is left alone until the round's end");
+        after(ctx, body, &inputs, &reason);
     }
     if let Some(first) = results.first() {
         // The copy after the inputs may stand before the results now: that one is not enough if both ends share it.
         let a = ctx.module.in_name(body, *first);
+        let k = ctx
+            .module
+            .graph(body)
+            .node(first.node)
+            .parent_output(first.index as usize);
         let why = format!(
-            "graph {gname} is the body of the loop {name}: its results become the next round's inputs and must \
-                           not be written before the round is done: the results are copied"
+            "graph {gname} is the body of the loop {name}, one round of it: the result {a} is the next round's input, in the \
+             memory where {name} keeps its state, and it must not be written there before the round has done with the old state"
         );
-        before(
-            ctx,
-            body,
-            &results,
-            &reason("a loop body's results", a, format!("{name}.out"), why),
-        );
+        let reason = reason("a loop body's results", a, format!("{name}.out.{k}"), why)
+            .order(between_rounds(&name))
+            .repair("the round puts its results into memory of its own, and they are copied to the loop's state at the round's end");
+        before(ctx, body, &results, &reason);
     }
     Ok(())
 }
@@ -411,15 +426,19 @@ fn while_condition(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
     if let Some(first) = inputs.first() {
         let a = ctx.module.out_name(cond, *first);
         let why = format!(
-            "the shapes of the loop {name} are only known at run time: what its condition reads is copied, so \
-                           that the body may move it"
+            "the shapes of the loop {name} are only known at run time, so its state may move to other memory from round to round, \
+             and {a}, which the loop's condition reads, is that state"
         );
-        after(
-            ctx,
-            cond,
-            &inputs,
-            &reason("a dynamic loop's condition", a, format!("{name}.in"), why),
-        );
+        let k = parent_input(ctx.module, cond, first.node);
+        let reason = reason(
+            "a dynamic loop's condition",
+            a,
+            format!("{name}.in.{k}"),
+            why,
+        )
+        .order(between_rounds(&name))
+        .repair("the condition reads a copy, which stays where it is");
+        after(ctx, cond, &inputs, &reason);
     }
 }
 
@@ -445,17 +464,16 @@ fn branches(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
             }
             let (a, b) = (ctx.module.in_name(sub, at), ctx.module.out_name(sub, from));
             let why = format!(
-                "graph {} is one way through {parent}, and {} gives it more than one result: the second and later \
-                               ones are copied, so that each has its own place",
+                "graph {} is one way through {parent}, and {} gives it more than one result, whose places may depend on each \
+                 other; but each result of {parent} has a place of its own, the same for all ways",
                 ctx.graph_name(sub),
                 ctx.name(sub, from.node)
             );
-            before(
-                ctx,
-                sub,
-                &[at],
-                &reason("one operator gives several results of a branch", a, b, why),
+            let rule = "one operator gives several results of a branch";
+            let reason = reason(rule, a, b, why).order(NO_ORDER_HELPS).repair(
+                "the second result and later ones are copies, each with a place of its own",
             );
+            before(ctx, sub, &[at], &reason);
         }
     }
 }

@@ -46,11 +46,11 @@ pub enum Verdict {
 impl fmt::Display for OutClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            OutClass::Const => "constant",
-            OutClass::ReadOnly => "shared read-only",
-            OutClass::SoftRead => "single-reader",
-            OutClass::Writeable => "writeable",
-            OutClass::Invalid => "invalid",
+            OutClass::Const => "a constant",
+            OutClass::ReadOnly => "memory that several operators read",
+            OutClass::SoftRead => "memory that only one operator uses",
+            OutClass::Writeable => "memory that is meant to be updated in place",
+            OutClass::Invalid => "memory whose owner can't be told",
         })
     }
 }
@@ -58,10 +58,10 @@ impl fmt::Display for OutClass {
 impl fmt::Display for InClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            InClass::ReadOnly => "read-only",
-            InClass::Writeable => "writing",
-            InClass::ScopeWrite => "scope-writing",
-            InClass::Invalid => "invalid",
+            InClass::ReadOnly => "only reads it",
+            InClass::Writeable => "updates it in place",
+            InClass::ScopeWrite => "overwrites it for its own use",
+            InClass::Invalid => "both updates it in place and overwrites it for its own use",
         })
     }
 }
@@ -130,10 +130,7 @@ impl Classes {
     pub fn input(&self, module: &Module, g: GraphId, at: InRef) -> InClass {
         let node = module.graph(g).node(at.node);
         let index = at.index as usize;
-        if node.kind == Kind::While
-            || is_special(node, index)
-            || node.attrs.flag(names::INPUT_MUTABLE)
-        {
+        if node.kind == Kind::While || overwrites(node, index) {
             return InClass::ScopeWrite;
         }
         if matches!(node.kind, Kind::PhonyConcat | Kind::PhonySplit) {
@@ -247,6 +244,11 @@ pub(crate) fn result(module: &Module, g: GraphId, index: u32) -> Option<OutRef> 
     let node = graph.node(out);
     let k = (0..node.inputs.len()).find(|k| node.parent_output(*k) == i64::from(index))?;
     node.inputs[k].from
+}
+
+/// Whether an operator uses an input as scratch space.
+pub(crate) fn overwrites(node: &crate::ir::Node, index: usize) -> bool {
+    is_special(node, index) || node.attrs.flag(names::INPUT_MUTABLE)
 }
 
 fn is_special(node: &crate::ir::Node, index: usize) -> bool {

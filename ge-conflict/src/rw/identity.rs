@@ -6,12 +6,7 @@ use crate::ir::{GraphId, InRef, Kind, Module, NodeId, OutRef, Template};
 use crate::report::{ConflictKind, Reason};
 
 fn reason(rule: &str, source: String, sink: String, why: String) -> Reason {
-    Reason {
-        kind: ConflictKind::ReadWrite,
-        rule: rule.to_owned(),
-        between: (source, sink),
-        why,
-    }
+    Reason::new(ConflictKind::ReadWrite, rule, (source, sink), why)
 }
 
 /// Each writing consumer gets a copy of its own; the readers go back to the source, unless the copy is what orders their
@@ -32,6 +27,7 @@ pub(super) fn split(ctx: &mut Ctx<'_>, classes: &Classes, g: GraphId, id: NodeId
         graph.node(id).control_out.clone(),
     );
     let (copy, origin) = (ctx.name(g, id), ctx.module.out_name(g, source));
+    let kept = format!("the copy {copy}, which is split up, had this place in the order");
     for c in consumers {
         let sink = ctx.module.in_name(g, c);
         if matches!(
@@ -39,27 +35,30 @@ pub(super) fn split(ctx: &mut Ctx<'_>, classes: &Classes, g: GraphId, id: NodeId
             InClass::Writeable | InClass::ScopeWrite
         ) {
             let why = format!(
-                "{sink} writes what it gets from {copy}, which others read too: it gets a copy of {origin} of its own"
+                "{sink} writes what it gets from {copy}, which is one copy of {origin} for several operators"
             );
             let reason = reason(
-                "split a copy that a consumer writes",
+                "a copy that several operators use, and one of them writes, is split",
                 origin.clone(),
-                sink,
+                sink.clone(),
                 why,
-            );
+            )
+            .repair(format!(
+                "{sink} has a copy of {origin} that nobody else uses"
+            ));
             let name = format!("{copy}_split");
-            split_off(ctx, g, source, c, &name, !after.is_empty(), &reason);
+            split_off(ctx, g, source, c, (id, &name), !after.is_empty(), &reason);
             let Some(new) = ctx.module.graph(g).producer(c).map(|p| p.node) else {
                 continue;
             };
             for b in &before {
-                ctx.add_control(g, *b, new, "copied from the split copy");
+                ctx.add_control(g, *b, new, &kept);
             }
             for a in after.iter().filter(|a| **a != c.node) {
-                ctx.add_control(g, new, *a, "copied from the split copy");
+                ctx.add_control(g, new, *a, &kept);
             }
         } else if !snapshot {
-            let why = format!("{sink} only reads: it needs no copy of {origin}");
+            let why = format!("{sink} only reads, so it reads {origin} itself and needs no copy");
             let reason = reason(
                 "readers of a split copy read its source",
                 origin.clone(),
@@ -68,10 +67,10 @@ pub(super) fn split(ctx: &mut Ctx<'_>, classes: &Classes, g: GraphId, id: NodeId
             );
             ctx.relink(g, c, source, &reason);
             for b in &before {
-                ctx.add_control(g, *b, c.node, "copied from the split copy");
+                ctx.add_control(g, *b, c.node, &kept);
             }
             for a in &after {
-                ctx.add_control(g, source.node, *a, "copied from the split copy");
+                ctx.add_control(g, source.node, *a, &kept);
             }
         }
     }
@@ -89,10 +88,19 @@ fn split_off(
     g: GraphId,
     source: OutRef,
     c: InRef,
-    name: &str,
+    (old, name): (NodeId, &str),
     ordered: bool,
     reason: &Reason,
 ) {
+    let story = ctx.story(
+        g,
+        OutRef {
+            node: old,
+            index: 0,
+        },
+        Some(c),
+        reason,
+    );
     ctx.module.graph_mut(g).reconnect(source, c);
     let template = Template {
         name,
@@ -100,7 +108,12 @@ fn split_off(
         attrs: &[],
     };
     if !ordered {
-        ctx.insert_before(g, &[c], &template, reason);
+        if ctx.insert_before(g, &[c], &template, reason).is_some()
+            && let Some(i) = ctx.report.inserted.last_mut()
+        {
+            // It is the old copy that others use, not the source.
+            i.conflict.story = Some(story);
+        }
         return;
     }
     let graph = ctx.module.graph_mut(g);
@@ -114,13 +127,8 @@ fn split_off(
         node: graph.node(c.node).name.clone(),
         input: c.index,
     };
-    ctx.note_inserted(
-        g,
-        id,
-        Some(crate::report::OneOrMany::One(before)),
-        None,
-        reason,
-    );
+    let before = Some(crate::report::OneOrMany::One(before));
+    ctx.note_inserted(g, id, before, None, Some(story), reason);
 }
 
 /// Takes the copy out if it has one consumer and source and consumer get along without it.
@@ -174,10 +182,20 @@ pub(super) fn remove_useless(ctx: &mut Ctx<'_>, classes: &Classes, g: GraphId, i
             let reason = reason("remove a useless copy", origin, sink, why);
             ctx.relink(g, c, source, &reason);
             for b in before {
-                ctx.add_control(g, b, c.node, "the removed copy had to run after it");
+                ctx.add_control(
+                    g,
+                    b,
+                    c.node,
+                    &format!("the removed copy {copy} had to wait for this, too"),
+                );
             }
             for a in after {
-                ctx.add_control(g, source.node, a, "it had to run after the removed copy");
+                ctx.add_control(
+                    g,
+                    source.node,
+                    a,
+                    &format!("this had to wait for the removed copy {copy}, too"),
+                );
             }
             ctx.remove(g, id, &reason);
         }

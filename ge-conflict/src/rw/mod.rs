@@ -11,12 +11,13 @@
 pub(crate) mod class;
 mod identity;
 
-pub(crate) use class::result;
 pub use class::{Classes, InClass, OutClass, Verdict, verdict};
+pub(crate) use class::{overwrites, result};
 
 use crate::ctx::{Ctx, PassError};
 use crate::ir::{Attr, GraphId, InRef, Kind, Module, NodeId, OutRef, Template, names};
 use crate::report::{ConflictKind, Reason};
+use crate::text::and;
 use rustc_hash::FxHashSet;
 
 /// The pass's name in results.
@@ -103,6 +104,48 @@ pub fn has_conflict(module: &Module) -> bool {
         })
 }
 
+/// Why the pass leaves an edge alone that the matrix asks a copy for, if it does.
+pub(crate) fn leaves_alone(
+    module: &Module,
+    classes: &Classes,
+    g: GraphId,
+    out: OutRef,
+    at: InRef,
+) -> Option<String> {
+    let graph = module.graph(g);
+    let (source, sink) = (graph.node(out.node), graph.node(at.node));
+    if parent_kind(module, g) == Some(Kind::While) {
+        return Some("this pass does not look into the subgraphs of a loop".to_owned());
+    }
+    if is_boundary(module, g, source.kind) {
+        return Some(format!(
+            "{} stands for memory of the graph around, and this pass judges it there",
+            source.name
+        ));
+    }
+    if source.attrs.flag(names::CANNOT_BE_DELETED) && source.kind.is_identity_like() {
+        return Some(format!(
+            "{} is a copy that has to stay as it is",
+            source.name
+        ));
+    }
+    if sink.attrs.flag(names::SKIP_RW) {
+        return Some(format!(
+            "{} carries the mark {}: the pass hccl has judged it",
+            sink.name,
+            names::SKIP_RW
+        ));
+    }
+    let class = classes.output(module, g, out);
+    (spared_edge(module, classes, g, out, class) == Some(at)).then(|| {
+        format!(
+            "all users of {} are inputs of {}, and the last of them may have the memory itself",
+            module.out_name(g, out),
+            sink.name
+        )
+    })
+}
+
 pub(crate) fn parent_kind(module: &Module, g: GraphId) -> Option<Kind> {
     module.parent_node(g).map(|(_, n)| n.kind)
 }
@@ -130,7 +173,7 @@ fn mark_references(ctx: &mut Ctx<'_>, family: &[GraphId]) {
                 id,
                 names::REFERENCE,
                 Attr::Bool(true),
-                "an input and an output have the same name",
+                "an input and an output of this operator have the same name, which means that it updates that input in place",
             );
         }
     }
@@ -164,16 +207,23 @@ fn settle_subgraph(ctx: &mut Ctx<'_>, classes: &mut Classes, g: GraphId) {
             .map(|(_, n)| n.name.clone())
             .unwrap_or_default();
         let why = format!(
-            "{source} is memory that operators write in place, and leaves graph {} through {sink} as a result of {parent}: \
-             a copy keeps later writes and the result apart",
+            "{source} is memory that operators write in place, and it leaves graph {} through {sink} as a result of {parent}: \
+             whoever uses the result of {parent} would see later writes to {source}, and the other way round",
             ctx.graph_name(g)
         );
-        let reason = Reason {
-            kind: ConflictKind::ReadWrite,
-            rule: "a written value leaves a branch".into(),
-            between: (source, sink),
+        let reason = Reason::new(
+            ConflictKind::ReadWrite,
+            "a written value leaves a branch",
+            (source.clone(), sink),
             why,
-        };
+        )
+        .order(format!(
+            "nothing inside graph {} can order its operators against those around {parent} that use the result",
+            ctx.graph_name(g)
+        ))
+        .repair(format!(
+            "the result is a copy of what {source} holds at that moment, and {source} itself stays inside"
+        ));
         let name = format!("{}_input_{index}_Identity", ctx.name(g, out));
         ctx.insert_before(
             g,
@@ -239,38 +289,37 @@ fn isolate(ctx: &mut Ctx<'_>, classes: &Classes, g: GraphId, out: OutRef, may_in
 fn insert(ctx: &mut Ctx<'_>, g: GraphId, out: OutRef, to: InRef, class: OutClass, input: InClass) {
     let graph = ctx.module.graph(g);
     let (source, sink) = (ctx.module.out_name(g, out), ctx.module.in_name(g, to));
-    let others: Vec<&str> = graph
+    let others: Vec<String> = graph
         .consumers(out)
         .iter()
         .filter(|c| **c != to)
-        .map(|c| graph.node(c.node).name.as_str())
+        .map(|c| graph.node(c.node).name.clone())
         .take(4)
         .collect();
     let writer = &graph.node(to.node).name;
     let index = to.index;
     let written = match input {
         InClass::ScopeWrite => {
-            format!("uses its input {index} ({source}) as scratch space, so its contents are lost")
+            format!("uses its input {index} ({source}) as scratch space, so what was in it is lost")
         }
         _ => format!("writes its input {index} ({source}) in place"),
     };
     let others = match (others.is_empty(), class) {
-        (_, OutClass::Const) => "it is a constant, which must stay as it is".to_owned(),
-        (true, _) => {
-            "what it overwrites belongs to somebody else, who may read it later".to_owned()
-        }
+        (_, OutClass::Const) => format!("{source} is a constant, which must stay as it is"),
+        (true, _) => format!("the memory is not {writer}'s own, and its owner may read it later"),
         (false, _) => format!(
-            "{} read the same memory, and no rule makes them read before it",
-            others.join(", ")
+            "{} {} the same memory",
+            and(&others),
+            if others.len() == 1 { "uses" } else { "use" }
         ),
     };
-    let why = format!("{writer} {written}; {others}: {writer} gets a copy");
-    let reason = Reason {
-        kind: ConflictKind::ReadWrite,
-        rule: format!("{class} output, {input} input"),
-        between: (source, sink),
+    let why = format!("{writer} {written}, and {others}");
+    let reason = Reason::new(
+        ConflictKind::ReadWrite,
+        format!("{class}, used by an operator that {input}"),
+        (source, sink),
         why,
-    };
+    );
     let name = format!("{writer}_input_{}_Identity", to.index);
     ctx.insert_before(
         g,
@@ -295,27 +344,28 @@ fn warn_nonsense(
     let (source, sink) = (ctx.module.out_name(g, out), ctx.module.in_name(g, to));
     let why = if class == OutClass::Invalid {
         format!(
-            "{source} stands for an input that the graph's parent lacks: whether {sink} may write it can't be told; \
-                 correct {} of {}",
+            "{source} stands for an input that the graph's parent lacks: whether {sink} may write that memory can't be told, because {} of {} names no input",
             names::PARENT_INDEX,
             ctx.name(g, out.node)
         )
     } else {
         format!(
-            "inside {} one operator uses {sink} as scratch space and another writes it in place: no copy can serve both; \
-                 give one of them its own input",
+            "inside {} one operator uses {sink} as scratch space and another writes it in place: no copy can serve both",
             ctx.name(g, to.node)
         )
     };
     let nodes = vec![ctx.name(g, out.node), ctx.name(g, to.node)];
-    let rule = format!("{class} output, {input} input");
-    let reason = Reason {
-        kind: ConflictKind::ReadWrite,
-        rule,
-        between: (source, sink),
-        why,
+    let rule = format!("{class}, used by an operator that {input}");
+    let advice = if class == OutClass::Invalid {
+        format!("nothing was changed; correct {}", names::PARENT_INDEX)
+    } else {
+        "nothing was changed; give one of the two its own input".to_owned()
     };
-    ctx.warn("RW_WRONG_GRAPH", g, nodes, &reason);
+    let reason = Reason::new(ConflictKind::ReadWrite, rule, (source, sink), why)
+        .order("it does not matter here: the graph makes no sense in any order")
+        .repair(advice);
+    let story = ctx.story(g, out, Some(to), &reason);
+    ctx.warn("RW_WRONG_GRAPH", g, nodes, Some(story), &reason);
 }
 
 /// The last of several edges into one operator that writes all of them needs no copy, if nobody else holds the memory.

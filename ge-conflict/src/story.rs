@@ -1,0 +1,461 @@
+//! Who uses the memory that a conflict is about: the lines under a conflict in the text output.
+//!
+//! Worked out from the graph alone, by walking from one output to everything that is the same memory: through operators that
+//! work in place, views, and into and out of subgraphs. The walk is bounded, because it is made for every insertion; what it
+//! does not reach is only missing from a message.
+
+use crate::ir::{Graph, GraphId, InRef, Kind, Module, Node, NodeId, OutRef};
+use crate::layout::symbols::alias_input;
+use crate::report::{Order, Reason, Story};
+use crate::text::and;
+use rustc_hash::FxHashSet;
+
+/// Outputs that one walk looks at.
+const MAX_OUTPUTS: usize = 64;
+/// Consumers of one output that a walk looks at.
+const MAX_CONSUMERS: usize = 64;
+/// Users that a message names.
+const SHOWN: usize = 5;
+/// Nodes that a search for a path visits.
+const MAX_VISITED: usize = 4096;
+
+/// What an operator does to memory that it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Reads,
+    Updates,
+    Overwrites,
+    Loops,
+    Returns,
+    Shape,
+    HandsOn,
+}
+
+impl Use {
+    fn writes(self) -> bool {
+        matches!(self, Use::Updates | Use::Overwrites | Use::Loops)
+    }
+}
+
+/// An operator that uses the memory.
+#[derive(Clone, Debug)]
+struct User {
+    graph: GraphId,
+    at: InRef,
+    what: Use,
+    /// The operator of the graph in question by which it got the memory: itself, or the call that it is in.
+    here: Option<NodeId>,
+}
+
+struct Users {
+    owner: (GraphId, OutRef),
+    all: Vec<User>,
+}
+
+/// The story of memory `out`; `focus` is the input that is to be kept apart, or whose operator writes.
+pub fn tell(
+    module: &Module,
+    g: GraphId,
+    out: OutRef,
+    focus: Option<InRef>,
+    reason: &Reason,
+) -> Story {
+    let users = users(module, g, out);
+    let teller = Teller { module, g };
+    let mut writes = vec![teller.owner(&users)];
+    let mut reads = Vec::new();
+    let (mut more_writes, mut more_reads) = (0, 0);
+    for u in &users.all {
+        let (list, more) = if u.what.writes() {
+            (&mut writes, &mut more_writes)
+        } else {
+            (&mut reads, &mut more_reads)
+        };
+        if list.len() > SHOWN {
+            *more += 1;
+        } else {
+            list.push(teller.user(u));
+        }
+    }
+    for (list, more) in [(&mut writes, more_writes), (&mut reads, more_reads)] {
+        if more > 0 {
+            list.push(format!("and {more} more"));
+        }
+    }
+    let order = match &reason.order {
+        Order::Words(w) => w.clone(),
+        Order::Edges => teller.order(&users, focus),
+    };
+    let name = module.out_name(users.owner.0, users.owner.1);
+    let memory = if users.owner == (g, out) {
+        name
+    } else {
+        format!(
+            "{name}; {} is the same memory, because the operators in between work in place or only hand it on",
+            module.out_name(g, out)
+        )
+    };
+    Story {
+        memory,
+        writes,
+        reads,
+        order,
+        repair: reason.repair.clone(),
+        meaning: reason.meaning,
+    }
+}
+
+/// A story without a walk: for what is not about one output's memory.
+pub fn plain(memory: String, writes: Vec<String>, reason: &Reason) -> Story {
+    let order = match &reason.order {
+        Order::Words(w) => w.clone(),
+        Order::Edges => String::new(),
+    };
+    Story {
+        memory,
+        writes,
+        reads: Vec::new(),
+        order,
+        repair: reason.repair.clone(),
+        meaning: reason.meaning,
+    }
+}
+
+fn users(module: &Module, g: GraphId, out: OutRef) -> Users {
+    let mut walk = Walk {
+        module,
+        g,
+        todo: vec![(g, out, None)],
+        seen: [(g, out)].into_iter().collect(),
+        all: Vec::new(),
+    };
+    let mut owner = None;
+    let mut next = 0;
+    while next < walk.todo.len() && next < MAX_OUTPUTS {
+        let (g, out, here) = walk.todo[next];
+        next += 1;
+        if !walk.up(g, out, here) {
+            owner.get_or_insert((g, out));
+        }
+        walk.down(g, out, here);
+    }
+    Users {
+        owner: owner.unwrap_or((g, out)),
+        all: walk.all,
+    }
+}
+
+type Place = (GraphId, OutRef, Option<NodeId>);
+
+struct Walk<'a> {
+    module: &'a Module,
+    g: GraphId,
+    todo: Vec<Place>,
+    seen: FxHashSet<(GraphId, OutRef)>,
+    all: Vec<User>,
+}
+
+impl Walk<'_> {
+    fn go(&mut self, g: GraphId, out: OutRef, here: Option<NodeId>) {
+        if self.seen.insert((g, out)) {
+            self.todo.push((g, out, here));
+        }
+    }
+
+    /// To the output whose memory this one is; false if it owns its memory.
+    fn up(&mut self, g: GraphId, out: OutRef, here: Option<NodeId>) -> bool {
+        let graph = self.module.graph(g);
+        let node = graph.node(out.node);
+        if node.kind.is_data()
+            && let Some((p, parent)) = self.module.parent_node(g)
+        {
+            let index = node.parent_index().and_then(|i| usize::try_from(i).ok());
+            let from = index.and_then(|i| parent.inputs.get(i)?.from);
+            // A loop's rounds work in the loop's own memory.
+            if parent.kind != Kind::While
+                && let Some(from) = from
+            {
+                self.go(p.graph, from, self.outer(p.graph, p.node, here));
+                return true;
+            }
+            return false;
+        }
+        if !node.subgraphs.is_empty() && node.kind != Kind::While {
+            let mut found = false;
+            for s in node.subgraphs.iter().flatten() {
+                if let Some(from) = crate::rw::result(self.module, *s, out.index) {
+                    let here = if g == self.g { Some(out.node) } else { here };
+                    self.go(*s, from, here);
+                    found = true;
+                }
+            }
+            return found;
+        }
+        let input = passed(node, out.index as usize);
+        let from = input.and_then(|i| node.inputs.get(i)?.from);
+        if let Some(from) = from {
+            self.go(g, from, here);
+        }
+        from.is_some()
+    }
+
+    fn outer(&self, g: GraphId, node: NodeId, here: Option<NodeId>) -> Option<NodeId> {
+        if g == self.g { Some(node) } else { here }
+    }
+
+    fn down(&mut self, g: GraphId, out: OutRef, here: Option<NodeId>) {
+        let module = self.module;
+        let graph = module.graph(g);
+        for c in graph.consumers(out).iter().take(MAX_CONSUMERS) {
+            let node = graph.node(c.node);
+            let here = if g == self.g { Some(c.node) } else { here };
+            let add = |what| User {
+                graph: g,
+                at: *c,
+                what,
+                here,
+            };
+            if node.kind == Kind::While {
+                self.all.push(add(Use::Loops));
+                continue;
+            }
+            if !node.subgraphs.is_empty() {
+                for s in node.subgraphs.iter().flatten() {
+                    let inner = module.graph(*s).iter().find(|(_, n)| {
+                        n.kind.is_data() && n.parent_index() == Some(i64::from(c.index))
+                    });
+                    if let Some((node, _)) = inner {
+                        self.go(*s, OutRef { node, index: 0 }, here);
+                    }
+                }
+                continue;
+            }
+            if node.kind == Kind::NetOutput
+                && let Some(p) = graph.parent
+            {
+                let index = node.parent_output(c.index as usize);
+                if let Ok(index) = u32::try_from(index)
+                    && module.graph(p.graph).node(p.node).kind != Kind::While
+                {
+                    let node = p.node;
+                    let here = self.outer(p.graph, node, here);
+                    self.go(p.graph, OutRef { node, index }, here);
+                } else {
+                    self.all.push(add(Use::Returns));
+                }
+                continue;
+            }
+            let mut hands_on = false;
+            for o in 0..node.outputs.len() {
+                if passed(node, o) == Some(c.index as usize) {
+                    hands_on = true;
+                    let index = o as u32;
+                    self.go(
+                        g,
+                        OutRef {
+                            node: c.node,
+                            index,
+                        },
+                        here,
+                    );
+                }
+            }
+            let what = use_of(node, c.index as usize);
+            // A view does nothing itself: who reads the view does.
+            let view = what == Use::Reads && hands_on;
+            self.all.push(add(if view { Use::HandsOn } else { what }));
+        }
+    }
+}
+
+/// The input whose memory an output is.
+fn passed(node: &Node, out: usize) -> Option<usize> {
+    node.ref_input_of(out).or_else(|| alias_input(node, out))
+}
+
+fn use_of(node: &Node, index: usize) -> Use {
+    match node.kind {
+        Kind::NetOutput => return Use::Returns,
+        Kind::Shape | Kind::Rank => return Use::Shape,
+        _ => {}
+    }
+    if crate::rw::overwrites(node, index) {
+        Use::Overwrites
+    } else if node.ref_output_of(index).is_some() || (node.kind == Kind::RefSwitch && index == 0) {
+        Use::Updates
+    } else {
+        Use::Reads
+    }
+}
+
+struct Teller<'a> {
+    module: &'a Module,
+    g: GraphId,
+}
+
+impl Teller<'_> {
+    /// `relu (Relu)`, or `relu (Relu in graph then, inside if0)`.
+    fn operator(&self, g: GraphId, id: NodeId) -> String {
+        let node = self.module.graph(g).node(id);
+        if g == self.g {
+            return format!("{} ({})", node.name, node.ty);
+        }
+        let graph = &self.module.graph(g).name;
+        match self.module.parent_node(g) {
+            Some((_, p)) => format!(
+                "{} ({} in graph {graph}, inside {})",
+                node.name, node.ty, p.name
+            ),
+            None => format!("{} ({} in graph {graph})", node.name, node.ty),
+        }
+    }
+
+    fn owner(&self, users: &Users) -> String {
+        let (g, out) = users.owner;
+        let node = self.module.graph(g).node(out.node);
+        let who = self.operator(g, out.node);
+        let root = self.module.graph(g).parent.is_none();
+        match node.kind {
+            Kind::RefData if root => format!(
+                "{who}: memory of the caller, who fills it before the run and finds changes in it afterwards"
+            ),
+            k if k.is_data() && root => {
+                format!("{who}: memory of the caller, who fills it before the run")
+            }
+            k if k.is_data() => format!("{who}: what the graph around hands in"),
+            k if k.is_const() => format!("{who}: a constant, written once before all runs"),
+            Kind::Variable => format!("{who}: a variable, which keeps its value between runs"),
+            Kind::While => format!("{who}: the loop's result"),
+            _ => format!("{who} writes it first, as its output {}", out.index),
+        }
+    }
+
+    fn user(&self, u: &User) -> String {
+        let who = self.operator(u.graph, u.at.node);
+        let k = u.at.index;
+        match u.what {
+            Use::Reads => format!("{who} reads it, as its input {k}"),
+            Use::Updates => format!("{who} updates it in place, through its input {k}"),
+            Use::Overwrites => {
+                format!("{who} overwrites it as scratch space, through its input {k}")
+            }
+            Use::Loops => {
+                format!("{who} keeps its state there (input {k}) and rewrites it in every round")
+            }
+            Use::Returns => format!("{who} hands it out, as result {k}"),
+            Use::HandsOn => format!(
+                "{who} takes it in as its input {k} and hands the same memory on as its output"
+            ),
+            Use::Shape => format!("{who} reads only its shape, as its input {k}"),
+        }
+    }
+
+    /// What edges say of the operator in focus and the others.
+    fn order(&self, users: &Users, focus: Option<InRef>) -> String {
+        let graph = self.module.graph(self.g);
+        let Some(focus) = focus else {
+            return String::new();
+        };
+        let me = &graph.node(focus.node).name;
+        let (mut after, mut before, mut loose, mut outside) = (vec![], vec![], vec![], vec![]);
+        let mut seen = FxHashSet::default();
+        for u in &users.all {
+            if matches!(u.what, Use::Shape | Use::HandsOn) {
+                continue;
+            }
+            let Some(other) = u.here.filter(|o| graph.get(*o).is_some()) else {
+                if seen.insert((u.graph, u.at.node)) {
+                    outside.push(self.module.graph(u.graph).node(u.at.node).name.clone());
+                }
+                continue;
+            };
+            if other == focus.node || !seen.insert((self.g, other)) || seen.len() > SHOWN {
+                continue;
+            }
+            let name = graph.node(other).name.clone();
+            match relation(graph, focus.node, other) {
+                Some(true) => after.push(name),
+                Some(false) => before.push(name),
+                None => loose.push((other, name)),
+            }
+        }
+        let mut said = Vec::new();
+        if !loose.is_empty() {
+            let names: Vec<String> = loose.iter().map(|l| l.1.clone()).collect();
+            let id = |n: NodeId| graph.node(n).id;
+            let first = |l: &&(NodeId, String)| id(focus.node) < id(l.0);
+            let behind: Vec<String> = loose.iter().filter(first).map(|l| l.1.clone()).collect();
+            let chosen = match (behind.len(), names.len()) {
+                (0, _) => format!("by the operators' ids {me} comes last"),
+                (a, b) if a == b => format!("by the operators' ids {me} comes first"),
+                _ => format!("by the operators' ids {me} comes before {}", and(&behind)),
+            };
+            let them = match names.as_slice() {
+                [one] => one.clone(),
+                more => format!("any of {}", and(more)),
+            };
+            said.push(format!(
+                "not guaranteed between {me} and {them}: no chain of data or control edges leads from one to the other, so either \
+                 may run first ({chosen})"
+            ));
+        }
+        if !after.is_empty() {
+            said.push(format!("edges make {} run after {me}", and(&after)));
+        }
+        if !before.is_empty() {
+            said.push(format!("edges make {} run before {me}", and(&before)));
+        }
+        if !outside.is_empty() {
+            said.push(format!(
+                "{} {} outside of graph {}, whose edges say nothing of {me}",
+                and(&outside),
+                if outside.len() == 1 { "is" } else { "are" },
+                graph.name
+            ));
+        }
+        let owner = self.module.graph(users.owner.0).node(users.owner.1.node);
+        if owner.kind.is_const() {
+            let helps = format!(
+                "no order of the operators helps, because the next run needs the constant, too; {me} would leave it overwritten"
+            );
+            said.insert(0, helps);
+        }
+        if said.is_empty() {
+            return format!("nobody else in this graph uses the memory, but it is not {me}'s own");
+        }
+        said.join("; ")
+    }
+}
+
+/// Some(true): edges make `other` run after `me`; Some(false): before; None: neither (or too far to find out).
+fn relation(graph: &Graph, me: NodeId, other: NodeId) -> Option<bool> {
+    if leads(graph, me, other) {
+        Some(true)
+    } else if leads(graph, other, me) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+fn leads(graph: &Graph, from: NodeId, to: NodeId) -> bool {
+    let last = graph.node(to).id;
+    let mut seen: FxHashSet<NodeId> = FxHashSet::default();
+    let mut todo = vec![from];
+    while let Some(n) = todo.pop() {
+        for s in graph.successors(n) {
+            if s == to {
+                return true;
+            }
+            // What comes after the goal in the order can't lead to it.
+            let id = graph.node(s).id;
+            if (id.is_none() || last.is_none() || id < last) && seen.insert(s) {
+                todo.push(s);
+            }
+        }
+        if seen.len() > MAX_VISITED {
+            return false;
+        }
+    }
+    false
+}
