@@ -708,9 +708,6 @@ def inside(buffer="data", **more):
     return race(buffer, ANY, cls="intra-block", **more)
 
 
-# What gsan does not report yet: see the README there.
-litmus = functools.partial(kit.litmus, HERE.parent / "later")
-
 litmus("warps_no_barrier_racy", "two warps exchange words, no barrier",
        "Nothing orders the warps: the loads race with the other warp's stores, seen at whichever comes second. Every schedule "
        "has it, at one of the two places.",
@@ -728,7 +725,8 @@ litmus("warps_arrive_sync_racy", "the consumer arrives, the producer syncs",
 litmus("warps_flag_relaxed_racy", "a warp hands over to the other by a relaxed flag",
        "As warps_flag_cta without release and acquire. The load only follows a flag that was seen, which is up to the schedule.",
        [role(only(0, "st.global.u32 [%data], 1;\nst.relaxed.cta.global.u32 [%flag], 1;"),
-             only(32, "ld.relaxed.cta.global.u32 %seen, [%flag];\nsetp.eq.u32 %yes, %seen, 0;\n@%yes bra KNOWN_N;\nld.global.u32 %value, [%data]; @@l"))],
+             only(32, "mov.u32 %polls, 64;\nPOLL_N:\nld.relaxed.cta.global.u32 %seen, [%flag];\nsetp.ne.u32 %yes, %seen, 0;\n@%yes bra SEEN_N;\n"
+                  "sub.u32 %polls, %polls, 1;\nsetp.ne.u32 %yes, %polls, 0;\n@%yes bra POLL_N;\nbra KNOWN_N;\nSEEN_N:\nld.global.u32 %value, [%data]; @@l"))],
        expect=[("l", inside(min=1))], **WIDE, **BLOCK)
 litmus("warps_atomic_and_plain_racy", "a warp adds, the other loads plain",
        "A plain access and an atomic one of different warps: a race, in one block as in two.",
