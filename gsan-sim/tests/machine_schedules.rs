@@ -104,22 +104,23 @@ fn many_blocks_take_turns_on_few_multiprocessors() {
 
 #[test]
 fn a_warp_that_arrives_in_parts_counts_once() {
-    // Lanes 1 to 31 arrive and exit, long before lane 0 has stored what the other warp waits for.
+    // Lanes 1 to 31 of two warps arrive and exit; the second one's lane 0 stores last what the third waits for.
     let ptx = "
         .visible .entry k(.param .u64 p) {
         .reg .b64 %a; .reg .b32 %t, %i, %r; .reg .pred %p;
         ld.param.u64 %a, [p];
         mov.u32 %t, %tid.x;
-        setp.ge.u32 %p, %t, 32;
+        setp.ge.u32 %p, %t, 64;
         @%p bra waits;
-        setp.ne.u32 %p, %t, 0;
+        and.b32 %i, %t, 31;
+        setp.ne.u32 %p, %i, 0;
         @%p bra arrives;
-        mov.u32 %i, 300;
+        mad.lo.u32 %i, %t, 20, 50;
         again: sub.u32 %i, %i, 1; setp.ne.u32 %p, %i, 0; @%p bra again;
-        st.global.u32 [%a], 7;
-        arrives: bar.arrive 1, 64;
+        shr.u32 %r, %t, 5; mul.lo.u32 %r, %r, 7; st.global.u32 [%a], %r;
+        arrives: bar.arrive 1, 96;
         exit;
-        waits: bar.sync 1, 64;
+        waits: bar.sync 1, 96;
         ld.global.u32 %r, [%a];
         st.global.u32 [%a+4], %r;
         exit;
@@ -129,7 +130,7 @@ fn a_warp_that_arrives_in_parts_counts_once() {
         config.preempt.turn = 10;
         let mut b = Bench::with(config, ptx);
         let words = b.words(&[0; 2]);
-        b.start("k", [1, 1, 1], [64, 1, 1], 0, &[words]);
+        b.start("k", [1, 1, 1], [96, 1, 1], 0, &[words]);
         b.finish().unwrap();
         assert_eq!(b.read(words, 2), [7, 7], "seed {seed}");
     }
