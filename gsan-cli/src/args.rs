@@ -1,7 +1,9 @@
 //! The command line.
 
+use crate::names::Named;
 use crate::scenario::one_kernel::{ArgSpec, Dims, PrintSpec};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use gsan_host::report::RaceClass;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -112,6 +114,9 @@ pub struct RunArgs {
     /// What the shadow keeps per word. Default: wide, or what the scenario says.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub cell: Option<CellArg>,
+    /// Which findings are not reported.
+    #[command(flatten)]
+    pub classes: ClassArgs,
     /// How the report is written.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub format: Format,
@@ -159,6 +164,21 @@ pub struct ProgramArgs {
     /// Blocks per cluster.
     #[arg(long, value_name = "X[,Y[,Z]]", help_heading = "One kernel")]
     pub cluster: Option<Dims>,
+}
+
+/// Report classes that are switched off.
+#[derive(Debug, Args, Clone, Default)]
+pub struct ClassArgs {
+    /// Leave out findings of this class: race, scope-too-narrow, missing-acquire, missing-release, mixed-width, stale-nc or
+    /// intra-block. Several times, or a list with commas. They are counted, and the exit code is as without them. Without
+    /// intra-block a run does not instrument barriers either.
+    #[arg(long = "no-class", value_name = "CLASS", value_delimiter = ',', value_parser = class)]
+    pub no_class: Vec<RaceClass>,
+}
+
+fn class(word: &str) -> Result<RaceClass, String> {
+    RaceClass::from_word(word.trim())
+        .ok_or_else(|| format!("there is no such class; there are: {}", RaceClass::words()))
 }
 
 /// A shadow cell's format.
@@ -316,12 +336,16 @@ pub struct InstrumentArgs {
 Examples:
   gsan run k.ptx … --format json --out r.json; gsan report r.json
   gsan report r.json --format sarif --out r.sarif
+  gsan report r.json --no-class stale-nc
 
 Exit code: 0, whatever the report says; 2 if FILE is not a report.")]
 pub struct ReportArgs {
     /// A report that `--format json` wrote.
     #[arg(value_name = "FILE.json")]
     pub file: PathBuf,
+    /// Which findings are not reported.
+    #[command(flatten)]
+    pub classes: ClassArgs,
     /// How the report is written.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub format: Format,

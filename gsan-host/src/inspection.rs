@@ -8,8 +8,8 @@ use crate::cell_format::CellFormat;
 use crate::records;
 use crate::report::Side;
 use gsan_device::layout::{
-    Access, Epoch, Op, Order, RaceSide, ScalarClock, Scope, ShadowCell, Snapshot, SyncClock,
-    Tenant, ThreadState, WideCell, WideRecord,
+    Access, Epoch, Op, Order, PartialClock, RaceSide, ScalarClock, Scope, ShadowCell, Snapshot,
+    SyncClock, Tenant, ThreadState, WideCell, WideRecord,
 };
 
 /// What the shadow keeps of one word.
@@ -77,8 +77,21 @@ pub struct ReleaseView {
 pub struct SnapshotView {
     /// The entries that are not zero: logical thread and epoch.
     pub clock: Vec<(u32, Epoch)>,
+    /// What is known of single warps beyond that.
+    pub warps: Vec<WarpClock>,
     /// Clocks of releases that the publisher had not acquired itself were joined in.
     pub joined: bool,
+}
+
+/// Of one warp of a block more is known than of its other warps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WarpClock {
+    /// The block's logical thread.
+    pub thread: u32,
+    /// Warp of the block.
+    pub warp: u32,
+    /// Everything up to here.
+    pub epoch: Epoch,
 }
 
 /// A logical thread.
@@ -96,6 +109,8 @@ pub struct ThreadView {
     pub state: ThreadState,
     /// Its clock's entries that are not zero, its own epoch included.
     pub clock: Vec<(u32, Epoch)>,
+    /// What it knows of single warps of other blocks beyond that.
+    pub warps: Vec<WarpClock>,
     /// Who used the slot, the latest first, as far back as the history goes.
     pub tenants: Vec<TenantView>,
 }
@@ -136,6 +151,17 @@ pub(crate) fn nonzero(clock: &[Epoch]) -> Vec<(u32, Epoch)> {
     all.filter(|&(_, epoch)| epoch != 0)
         .map(|(thread, epoch)| (thread as u32, epoch))
         .collect()
+}
+
+/// The entries that say something.
+pub(crate) fn partials(all: &[PartialClock]) -> Vec<WarpClock> {
+    let some = all.iter().filter(|p| !p.is_empty());
+    some.map(|p| WarpClock {
+        thread: p.thread(),
+        warp: p.warp(),
+        epoch: p.epoch(),
+    })
+    .collect()
 }
 
 /// A word without anything in its cell.
@@ -336,6 +362,7 @@ fn intact<S: State>(
 fn published(snapshot: &Snapshot, clock: &[Epoch]) -> SnapshotView {
     SnapshotView {
         clock: nonzero(clock),
+        warps: partials(&snapshot.partials),
         joined: snapshot.joined != 0,
     }
 }

@@ -51,6 +51,7 @@ fn fake() -> Fake {
             epoch: 8,
             event: ScalarClock::access(0, 3, Scope::Gpu),
             joined: 0,
+            partials: Default::default(),
         },
         head: 0x2_0005,
     }
@@ -177,6 +178,15 @@ fn a_release_shows_its_clock_while_the_ring_has_it() {
         (vec![(1, 5), (3, 9)], false)
     );
     assert_eq!(described(cell(7)).release.unwrap().snapshot, None);
+    let mut state = fake();
+    state.snapshot.partials[0] = PartialClock::new(3, 2, 11);
+    let word = wide(0x1008, &cell(0x2_0001), &mut state, &names()).unwrap();
+    let one = WarpClock {
+        thread: 3,
+        warp: 2,
+        epoch: 11,
+    };
+    assert_eq!(word.release.unwrap().snapshot.unwrap().warps, [one]);
 }
 
 #[test]

@@ -54,19 +54,8 @@ pub(crate) fn fold(races: Vec<Race>) -> Vec<Race> {
 
 /// Adds `other` to `report`.
 pub(crate) fn merge(report: &mut Report, other: Report) {
-    for race in fold(other.races) {
-        match report
-            .races
-            .iter_mut()
-            .find(|r| identity(r) == identity(&race))
-        {
-            Some(known) => {
-                known.count = known.count.saturating_add(race.count);
-                known.schedules = known.schedules.saturating_add(race.schedules);
-            }
-            None => report.races.push(race),
-        }
-    }
+    add_races(&mut report.races, other.races);
+    add_races(&mut report.hidden, other.hidden);
     if severity(other.outcome) > severity(report.outcome) {
         report.outcome = other.outcome;
         report.message = other.message;
@@ -93,6 +82,18 @@ pub(crate) fn merge(report: &mut Report, other: Report) {
     for unsupported in other.unsupported {
         if !report.unsupported.contains(&unsupported) {
             report.unsupported.push(unsupported);
+        }
+    }
+}
+
+fn add_races(races: &mut Vec<Race>, more: Vec<Race>) {
+    for race in fold(more) {
+        match races.iter_mut().find(|r| identity(r) == identity(&race)) {
+            Some(known) => {
+                known.count = known.count.saturating_add(race.count);
+                known.schedules = known.schedules.saturating_add(race.schedules);
+            }
+            None => races.push(race),
         }
     }
 }
@@ -169,6 +170,7 @@ mod tests {
             },
             launches: vec![],
             races,
+            hidden: vec![],
             stats: Stats {
                 checked_accesses: Some(10),
                 misses: Some(Misses::default()),
@@ -232,6 +234,27 @@ mod tests {
             merged.merge(report(vec![other]));
             assert_eq!(merged.races.len(), 2);
         }
+    }
+
+    #[test]
+    fn hidden_findings_are_merged_like_others() {
+        let other_class = Race {
+            class: RaceClass::StaleNc,
+            ..race(1, 0)
+        };
+        let run = || {
+            let mut run = report(vec![race(1, 0), other_class.clone(), race(2, 0)]);
+            run.hide(&[RaceClass::StaleNc, RaceClass::MixedWidth]);
+            run
+        };
+        let mut merged = run();
+        merged.merge(run());
+        assert_eq!(merged.races.len(), 2);
+        let hidden: Vec<_> = merged.hidden.iter().map(|r| (r.class, r.count)).collect();
+        assert_eq!(hidden, [(RaceClass::StaleNc, 6)]);
+        assert_eq!(merged.hidden[0].schedules, 2);
+        merged.hide(&[]);
+        assert_eq!((merged.races.len(), merged.hidden.len()), (2, 1));
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct Report {
     pub launches: Vec<LaunchInfo>,
     /// Findings, most frequent class of evidence first: in the order of first occurrence.
     pub races: Vec<Race>,
+    /// Findings of classes that are switched off ([`Report::hide`]).
+    pub hidden: Vec<Race>,
     /// Tallies.
     pub stats: Stats,
     /// Memory instructions that are not checked, with the reason.
@@ -187,5 +189,11 @@ impl Report {
     /// Adds another run of the same program, under a different schedule: equal findings become one, with counts added.
     pub fn merge(&mut self, other: Report) {
         crate::merge::merge(self, other);
+    }
+
+    /// Switches classes off: their findings go from [`Report::races`] to [`Report::hidden`].
+    pub fn hide(&mut self, classes: &[RaceClass]) {
+        let hidden = self.races.extract_if(.., |r| classes.contains(&r.class));
+        self.hidden.extend(hidden);
     }
 }

@@ -6,7 +6,7 @@ use super::text::{BOLD, FRAME, clean, write_summary};
 use super::{describe_access, plural, triple};
 use crate::names::Named;
 use gsan_device::layout::{Counters, Epoch, GlobalState};
-use gsan_host::inspection::{AccessView, ReleaseView, TenantView, ThreadView, WordView};
+use gsan_host::inspection::{AccessView, ReleaseView, TenantView, ThreadView, WarpClock, WordView};
 use gsan_host::report::{Report, Scope};
 use std::fmt::Write;
 
@@ -275,7 +275,12 @@ fn write_release(out: &mut String, r: &ReleaseView) {
             } else {
                 ""
             };
-            let _ = writeln!(out, "    its clock: {}{joined}", clock(&snapshot.clock));
+            let _ = writeln!(
+                out,
+                "    its clock: {}{}{joined}",
+                clock(&snapshot.clock),
+                warps(&snapshot.warps)
+            );
         }
         None => {
             let _ = writeln!(
@@ -293,6 +298,40 @@ fn clock(entries: &[(u32, Epoch)]) -> String {
     }
     let each: Vec<_> = entries.iter().map(|(t, e)| format!("{t}:{e}")).collect();
     each.join(", ")
+}
+
+/// `; of warp 2 of 3 alone: 11`
+fn warps(entries: &[WarpClock]) -> String {
+    let one = |w: &WarpClock| {
+        format!(
+            "; of warp {} of {} alone up to {}",
+            w.warp, w.thread, w.epoch
+        )
+    };
+    entries.iter().map(one).collect()
+}
+
+/// What the warps of the latest tenant know of each other, and its barriers.
+fn write_warps(out: &mut String, t: &ThreadView) {
+    let since = |epochs: &[Epoch]| {
+        let own = epochs.iter().enumerate();
+        let own = own.filter(|(_, e)| **e >= t.state.start_epoch && **e != 0);
+        let each: Vec<_> = own.map(|(i, e)| format!("{i}:{e}")).collect();
+        match each.len() {
+            0 => "nothing yet".into(),
+            _ => each.join(", "),
+        }
+    };
+    let _ = writeln!(
+        out,
+        "  warp: epoch up to which it knows the block's others: {}",
+        since(&t.state.warps)
+    );
+    let _ = writeln!(
+        out,
+        "  barrier: epoch that its last arrival closed: {}",
+        since(&t.state.barriers)
+    );
 }
 
 fn write_thread(out: &mut String, t: &ThreadView) {
@@ -315,7 +354,15 @@ fn write_thread(out: &mut String, t: &ThreadView) {
     } else {
         "what its launch inherited"
     };
-    let _ = writeln!(out, "  clock ({mode}): {}", clock(&t.clock));
+    let _ = writeln!(
+        out,
+        "  clock ({mode}): {}{}",
+        clock(&t.clock),
+        warps(&t.warps)
+    );
+    if s.intra_block != 0 {
+        write_warps(out, t);
+    }
     let _ = writeln!(
         out,
         "  {} published; release fences closed epoch {} (.gpu), {} (.sys); {} blocks in it now",

@@ -4,7 +4,7 @@ use super::inspect::{Inspected, Touched};
 use super::json::{SideEntry, side};
 use crate::names::Named;
 use gsan_device::layout::{Counters, Epoch, GlobalState};
-use gsan_host::inspection::{AccessView, ReleaseView, TenantView, ThreadView, WordView};
+use gsan_host::inspection::{AccessView, ReleaseView, TenantView, ThreadView, WarpClock, WordView};
 use gsan_host::report::{Report, Scope};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub fn render(inspected: &Inspected, report: &Report) -> String {
         "seed": report.seed,
         "races": report.races.len(),
         "global": inspected.global.iter().map(|(s, c)| global(s, c)).collect::<Vec<_>>(),
-        "words": words.map(word).collect::<Vec<_>>(),
+        "words": words.map(|w| word(w, report)).collect::<Vec<_>>(),
         "threads": inspected.threads.iter().map(thread).collect::<Vec<_>>(),
         "touched": inspected.touched.iter().map(touched).collect::<Vec<_>>(),
     });
@@ -62,7 +62,7 @@ fn hex(address: u64) -> String {
     format!("{address:#x}")
 }
 
-fn word(w: &WordView) -> Value {
+fn word(w: &WordView, report: &Report) -> Value {
     json!({
         "address": hex(w.address),
         "buffer": w.buffer,
@@ -70,7 +70,7 @@ fn word(w: &WordView) -> Value {
         "format": w.format.name(),
         "reads": w.reads,
         "dropped": w.dropped,
-        "accesses": w.accesses.iter().map(access).collect::<Vec<_>>(),
+        "accesses": w.accesses.iter().map(|a| access(a, report)).collect::<Vec<_>>(),
         "release": w.release.as_ref().map(release),
     })
 }
@@ -88,7 +88,7 @@ struct AccessEntry {
     side: SideEntry,
 }
 
-fn access(a: &AccessView) -> AccessEntry {
+fn access(a: &AccessView, report: &Report) -> AccessEntry {
     AccessEntry {
         logical_thread: a.thread,
         epoch: a.epoch,
@@ -96,7 +96,7 @@ fn access(a: &AccessView) -> AccessEntry {
         element_size: a.element_size,
         non_coherent: a.non_coherent,
         observed: a.observed,
-        side: side(&a.side),
+        side: side(&a.side, report),
     }
 }
 
@@ -107,6 +107,7 @@ fn release(r: &ReleaseView) -> Value {
         "scope": (r.scope != Scope::None).then(|| r.scope.word()),
         "snapshot": r.snapshot.as_ref().map(|s| json!({
             "clock": clock(&s.clock),
+            "warps": warps(&s.warps),
             "joined": s.joined,
         })),
     })
@@ -115,6 +116,11 @@ fn release(r: &ReleaseView) -> Value {
 /// Entries in their order: `{ "thread": 3, "epoch": 9 }`.
 fn clock(entries: &[(u32, Epoch)]) -> Vec<Value> {
     let entry = |(thread, epoch): &(u32, Epoch)| json!({ "thread": thread, "epoch": epoch });
+    entries.iter().map(entry).collect()
+}
+
+fn warps(entries: &[WarpClock]) -> Vec<Value> {
+    let entry = |w: &WarpClock| json!({ "thread": w.thread, "warp": w.warp, "epoch": w.epoch });
     entries.iter().map(entry).collect()
 }
 
@@ -130,6 +136,8 @@ fn thread(t: &ThreadView) -> Value {
         "users": s.users,
         "own_clock": s.clock_mode == 2,
         "clock": clock(&t.clock),
+        "warps": warps(&t.warps),
+        "intra_block": s.intra_block != 0,
         "snapshots": s.ring_head,
         "first_token": s.first_token,
         "fence_gpu": s.fence_gpu,

@@ -51,6 +51,11 @@ fn sample() -> Inspected {
             scope: Scope::Sys,
             snapshot: Some(SnapshotView {
                 clock: vec![(0, 4), (5, 2)],
+                warps: vec![WarpClock {
+                    thread: 5,
+                    warp: 1,
+                    epoch: 3,
+                }],
                 joined: true,
             }),
         }),
@@ -65,6 +70,9 @@ fn sample() -> Inspected {
         block,
         shared: false,
     };
+    // The second is what an earlier tenant left.
+    let mut warps = [0; 32];
+    warps[..3].copy_from_slice(&[8, 3, 0]);
     let thread = ThreadView {
         id: 5,
         device: 0,
@@ -76,9 +84,12 @@ fn sample() -> Inspected {
             clock_mode: 2,
             ring_head: 3,
             tenants: 70,
+            intra_block: 1,
+            warps,
             ..Default::default()
         },
         clock: vec![(0, 4), (5, 9)],
+        warps: vec![],
         tenants: vec![
             tenant(7, Some(1), "_Z8consumerPjS_", Some([1, 0, 0])),
             tenant(6, None, "memset", None),
@@ -112,7 +123,7 @@ fn a_word_is_told_with_all_that_its_cell_keeps() {
         "* strong write at .gpu, bytes 0-3, logical thread 6 at epoch forgotten, observed\n",
         "by a block that is not known any more\n",
         "* to acquire at .sys: token 3 of logical thread 5\n",
-        "its clock: 0:4, 5:2; clocks of other releases were joined in\n",
+        "its clock: 0:4, 5:2; of warp 1 of 5 alone up to 3; clocks of other releases were joined in\n",
         "`data`+12: nothing recorded (1 word)\n",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
@@ -125,6 +136,8 @@ fn a_thread_is_told_with_its_clock_and_tenants() {
     for part in [
         "logical thread 5 (device 0, SM 1, slot 1): epoch 9, its latest tenant's began at 7\n",
         "clock (its own): 0:4, 5:9\n",
+        "it knows the block's others: 0:8\n",
+        "its last arrival closed: nothing yet\n",
         "from epoch 7: block (1,0,0) of `consumer(unsigned int*, unsigned int*)`, launch 1\n",
         "from epoch 6: the host's memset\n",
         "and 68 tenants before that are forgotten\n",

@@ -1,5 +1,6 @@
 //! The JSON report, `schema_version` 1: field names are stable, fields may be added.
 
+use super::findings;
 use crate::names::Named;
 use gsan_host::report::{LaunchInfo, Race, Report, Scope, Side, Site};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,9 @@ pub(super) struct Document {
     pub device: Device,
     pub launches: Vec<Launch>,
     pub races: Vec<RaceEntry>,
+    /// Findings of classes that are switched off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<RaceEntry>,
     pub stats: Stats,
     pub unsupported: Vec<Unsupported>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -74,6 +78,9 @@ pub(super) struct RaceEntry {
     pub buffer: Option<String>,
     pub offset: Option<u64>,
     pub size: u32,
+    /// What is missing, in a sentence.
+    #[serde(default, skip_deserializing)]
+    pub help: String,
     pub current: SideEntry,
     pub prior: SideEntry,
 }
@@ -84,6 +91,9 @@ pub(super) struct SideEntry {
     pub kernel: Option<String>,
     pub block: Option<[u32; 3]>,
     pub thread: Option<[u32; 3]>,
+    /// Of the thread in its block.
+    #[serde(default, skip_deserializing)]
+    pub warp: Option<u32>,
     pub access: Option<String>,
     pub order: Option<String>,
     pub scope: Option<String>,
@@ -146,7 +156,8 @@ impl Document {
                 sms: report.device.sms,
             },
             launches: report.launches.iter().map(launch).collect(),
-            races: report.races.iter().map(race).collect(),
+            races: report.races.iter().map(|r| race(r, report)).collect(),
+            hidden: report.hidden.iter().map(|r| race(r, report)).collect(),
             stats: Stats {
                 instrumented_sites: stats.instrumented_sites,
                 checked_accesses: stats.checked_accesses,
@@ -189,7 +200,7 @@ fn launch(l: &LaunchInfo) -> Launch {
     }
 }
 
-fn race(r: &Race) -> RaceEntry {
+fn race(r: &Race, report: &Report) -> RaceEntry {
     RaceEntry {
         kind: r.kind.word().into(),
         class: r.class.word().into(),
@@ -199,17 +210,19 @@ fn race(r: &Race) -> RaceEntry {
         buffer: r.buffer.clone(),
         offset: r.offset,
         size: r.size,
-        current: side(&r.current),
-        prior: side(&r.prior),
+        help: findings::advice(r, report),
+        current: side(&r.current, report),
+        prior: side(&r.prior, report),
     }
 }
 
-pub(super) fn side(s: &Side) -> SideEntry {
+pub(super) fn side(s: &Side, report: &Report) -> SideEntry {
     SideEntry {
         launch: s.launch,
         kernel: s.kernel.clone(),
         block: s.block,
         thread: s.thread,
+        warp: findings::warp(s, report),
         access: s.access.map(|a| a.word().into()),
         order: s.order.map(|o| o.word().into()),
         scope: s

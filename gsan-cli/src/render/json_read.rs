@@ -42,6 +42,7 @@ fn report(d: Document) -> Result<(Report, Vec<Printed>), String> {
         other => return Err(format!("device kind `{other}` is neither sim nor cuda")),
     };
     let races = d.races.into_iter().map(race).collect::<Result<_, _>>()?;
+    let hidden = d.hidden.into_iter().map(race).collect::<Result<_, _>>()?;
     let report = Report {
         outcome: word("outcome", &d.outcome)?,
         message: d.message,
@@ -54,6 +55,7 @@ fn report(d: Document) -> Result<(Report, Vec<Printed>), String> {
         },
         launches: d.launches.into_iter().map(launch).collect(),
         races,
+        hidden,
         stats: Stats {
             instrumented_sites: d.stats.instrumented_sites,
             checked_accesses: d.stats.checked_accesses,

@@ -1,6 +1,7 @@
 use super::*;
 use crate::render::json_read::read;
 use crate::render::samples::*;
+use gsan_host::report::RaceClass;
 use serde_json::{Value, json};
 
 #[test]
@@ -45,6 +46,13 @@ fn the_document_has_the_specified_fields() {
         (&current["site"]["ptx_line"], &current["site"]["function"]),
         (&json!(88), &json!("_Z8consumerPjS_"))
     );
+    assert_eq!(current["warp"], 0);
+    assert!(
+        race["help"]
+            .as_str()
+            .unwrap()
+            .contains("the acquire is not")
+    );
     assert_eq!(race["prior"]["block"], Value::Null);
     assert_eq!(race["prior"]["site"], Value::Null);
     assert_eq!(
@@ -69,7 +77,7 @@ fn what_is_not_known_is_null() {
     );
     for side in ["current", "prior"] {
         let fields = race[side].as_object().unwrap();
-        assert_eq!(fields.len(), 8);
+        assert_eq!(fields.len(), 9);
         assert!(fields.values().all(Value::is_null));
     }
     assert_eq!(value["unsupported"][0]["ptx_line"], 40);
@@ -82,7 +90,9 @@ fn reading_is_the_inverse_of_writing() {
         ty: "u64".into(),
         values: vec!["18446744073709551615".into()],
     }];
-    for report in [clean_report(), racy_report(), broken_report()] {
+    let mut hidden = racy_report();
+    hidden.hide(&[RaceClass::MissingAcquire]);
+    for report in [clean_report(), racy_report(), broken_report(), hidden] {
         let text = render(&report, &printed);
         let (read_back, read_printed) = read(&text).unwrap();
         assert_eq!(format!("{read_back:?}"), format!("{report:?}"));

@@ -1,6 +1,7 @@
 //! A report as text, JSON or SARIF. Only this program knows these formats.
 
 pub mod demangle;
+pub mod findings;
 pub mod inspect;
 pub mod inspect_json;
 pub mod json;

@@ -37,6 +37,7 @@ pub fn clean_report() -> Report {
             stream: Some("s0".into()),
         }],
         races: vec![],
+        hidden: vec![],
         stats: Stats {
             instrumented_sites: 12,
             checked_accesses: Some(4096),

@@ -1,10 +1,11 @@
 //! SARIF 2.1.0, for code-scanning services and editors.
 
 use super::demangle::demangle;
-use super::text::{advice, outcome_sentence, place};
+use super::findings::{advice, hidden, warp, what};
+use super::text::{outcome_sentence, place};
 use super::{describe_access, plural, triple};
 use crate::names::Named;
-use gsan_host::report::{Outcome, Race, RaceClass, RaceKind, Report, Side, Site};
+use gsan_host::report::{Outcome, Race, RaceClass, Report, Side, Site};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -63,6 +64,9 @@ fn invocation(report: &Report) -> Value {
         }
         notifications.push(notification);
     }
+    for sentence in hidden(report) {
+        notifications.push(json!({ "level": "note", "message": { "text": sentence } }));
+    }
     json!({
         "executionSuccessful": report.outcome == Outcome::Completed,
         "toolExecutionNotifications": notifications,
@@ -96,7 +100,7 @@ fn result(report: &Report, race: &Race) -> Value {
         "ruleId": race.class.word(),
         "ruleIndex": rule_index,
         "level": "error",
-        "message": { "text": message(race) },
+        "message": { "text": message(report, race) },
         "locations": race.current.site.iter().map(|s| location(&race.current, s)).collect::<Vec<_>>(),
         "relatedLocations": related,
         "occurrenceCount": race.count.max(1),
@@ -105,12 +109,7 @@ fn result(report: &Report, race: &Race) -> Value {
     })
 }
 
-fn message(race: &Race) -> String {
-    let kind = match race.kind {
-        RaceKind::Raw => "read after an unordered write",
-        RaceKind::War => "write after an unordered read",
-        RaceKind::Waw => "write after an unordered write",
-    };
+fn message(report: &Report, race: &Race) -> String {
     let by = match (
         &race.current.kernel,
         race.current.block,
@@ -135,12 +134,13 @@ fn message(race: &Race) -> String {
         )
     });
     format!(
-        "{} race on {}: {kind} ({}{by}), found {}.{prior} {}.",
+        "{} race on {}: {} ({}{by}), found {}.{prior} {}.",
         race.kind.word(),
         place(race).replace('`', "'"),
+        what(race),
         describe_access(&race.current),
         plural(race.count, "time"),
-        capitalised(advice(race)),
+        capitalised(&advice(race, report)),
     )
 }
 
@@ -213,6 +213,10 @@ fn properties(report: &Report, race: &Race) -> Value {
         "size": race.size,
         "block": race.current.block,
         "thread": race.current.thread,
+        "warp": warp(&race.current, report),
+        "priorBlock": race.prior.block,
+        "priorThread": race.prior.thread,
+        "priorWarp": warp(&race.prior, report),
         "schedulesWithRace": race.schedules,
         "schedules": report.schedules,
     })
@@ -267,6 +271,48 @@ mod tests {
         );
         assert_eq!(notes[1]["level"], "warning");
         assert_eq!(value["runs"][0]["results"][0]["locations"], json!([]));
+    }
+
+    #[test]
+    fn hidden_findings_are_a_note_and_no_result() {
+        let mut report = racy_report();
+        report.hide(&[RaceClass::MissingAcquire]);
+        let value = parsed(&report);
+        assert_eq!(value["runs"][0]["results"], json!([]));
+        let notes = &value["runs"][0]["invocations"][0]["toolExecutionNotifications"];
+        assert_eq!(notes[0]["level"], "note");
+        let text = notes[0]["message"]["text"].as_str().unwrap();
+        assert!(
+            text.contains("1 finding of class missing-acquire"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn both_warps_of_a_block_are_there() {
+        let mut report = racy_report();
+        report.launches[1].block = [128, 1, 1];
+        let race = &mut report.races[0];
+        race.class = RaceClass::IntraBlock;
+        race.prior = Side {
+            thread: Some([70, 0, 0]),
+            ..race.current.clone()
+        };
+        let value = parsed(&report);
+        let result = &value["runs"][0]["results"][0];
+        assert_eq!(result["ruleId"], "intra-block");
+        assert_eq!(
+            (
+                &result["properties"]["warp"],
+                &result["properties"]["priorWarp"]
+            ),
+            (&json!(0), &json!(2))
+        );
+        let text = result["message"]["text"].as_str().unwrap();
+        assert!(
+            text.contains("Warp 0 and warp 2 of block (1,0,0): no barrier"),
+            "{text}"
+        );
     }
 
     #[test]

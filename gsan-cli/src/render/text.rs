@@ -4,10 +4,10 @@
 
 use super::demangle::demangle;
 use super::source::{Sources, with_caret};
-use super::{describe_access, plural, triple};
+use super::{describe_access, findings, plural, triple};
 use crate::names::Named;
 use anstyle::{AnsiColor, Style};
-use gsan_host::report::{Misses, Outcome, Race, RaceClass, RaceKind, Report, Side, Site};
+use gsan_host::report::{Misses, Outcome, Race, RaceClass, Report, Side, Site};
 use std::fmt::Write;
 
 const ERROR: Style = AnsiColor::BrightRed.on_default().bold();
@@ -21,6 +21,7 @@ pub fn render(report: &Report, sources: &Sources) -> String {
     let mut out = String::new();
     write_races(&mut out, report, sources);
     write_outcome(&mut out, report);
+    write_hidden(&mut out, report);
     write_unsupported(&mut out, report);
     write_stats(&mut out, report);
     write_summary(&mut out, report);
@@ -79,7 +80,7 @@ fn write_group(out: &mut String, report: &Report, group: &[&Race], sources: &Sou
         race.kind.word(),
         class_title(race.class),
         place(race),
-        kind_sentence(race.kind),
+        findings::what(race),
     );
     let gutter = gutter_width(race);
     let current = race.current.site.as_ref();
@@ -124,7 +125,11 @@ fn write_group(out: &mut String, report: &Report, group: &[&Race], sources: &Sou
         FRAME,
     );
     note(out, gutter, &how_often(group, report));
-    note(out, gutter, &format!("help: {}", advice(race)));
+    note(
+        out,
+        gutter,
+        &format!("help: {}", findings::advice(race, report)),
+    );
     out.push('\n');
 }
 
@@ -202,14 +207,6 @@ fn class_title(class: RaceClass) -> String {
     match class {
         RaceClass::Race => "data race".into(),
         class => format!("data race ({})", class.word()),
-    }
-}
-
-fn kind_sentence(kind: RaceKind) -> &'static str {
-    match kind {
-        RaceKind::Raw => "read of what an unordered write wrote",
-        RaceKind::War => "write to what an unordered read read",
-        RaceKind::Waw => "two unordered writes",
     }
 }
 
@@ -318,36 +315,6 @@ fn how_often(group: &[&Race], report: &Report) -> String {
     text
 }
 
-/// What is missing, in plain words.
-pub(super) fn advice(race: &Race) -> &'static str {
-    match race.class {
-        RaceClass::Race => {
-            "nothing orders the two: no barrier, kernel boundary, event, or release/acquire pair lies between them"
-        }
-        RaceClass::ScopeTooNarrow => {
-            "both sides synchronise, but a scope does not cover the other side: use .gpu between blocks of one device, .sys \
-             between devices or with the host"
-        }
-        RaceClass::MissingAcquire => {
-            "the release is there, the acquire is not: read the flag with an acquire load or atomic, or put a fence after a \
-             relaxed one"
-        }
-        RaceClass::MissingRelease => {
-            "the acquire is there, the release is not: write the flag with a release store or atomic, or put a fence before a \
-             relaxed one"
-        }
-        RaceClass::MixedWidth => {
-            "atomics of different width on one word do not exclude each other: use one width for it"
-        }
-        RaceClass::StaleNc => {
-            "a non-coherent load (ld.global.nc, __ldg, const __restrict__, &[T]) may see old data of memory that the launch writes"
-        }
-        RaceClass::IntraBlock => {
-            "the two are warps of one block with no barrier between them: __syncthreads(), bar.sync, or a cta-scope release/acquire"
-        }
-    }
-}
-
 fn write_outcome(out: &mut String, report: &Report) {
     if report.outcome == Outcome::Completed {
         return;
@@ -373,6 +340,12 @@ pub fn outcome_sentence(outcome: Outcome) -> &'static str {
         Outcome::Deadlock => "the run ended in a deadlock",
         Outcome::Budget => "the run used up its step budget or its time",
         _ => "the run ended in an error",
+    }
+}
+
+fn write_hidden(out: &mut String, report: &Report) {
+    for sentence in findings::hidden(report) {
+        let _ = writeln!(out, "{FRAME}note{FRAME:#}: {sentence}");
     }
 }
 

@@ -102,13 +102,29 @@ fn control_characters_from_outside_do_not_reach_the_terminal() {
 }
 
 #[test]
-fn every_class_has_advice_of_its_own() {
-    let mut race = racy_report().races.remove(0);
-    let mut seen = std::collections::HashSet::new();
-    for (_, class) in RaceClass::TABLE {
-        race.class = *class;
-        assert!(seen.insert(advice(&race)), "{class:?}");
+fn hidden_findings_are_a_note_and_no_race() {
+    let mut report = racy_report();
+    report.hide(&[RaceClass::MissingAcquire]);
+    let text = plain(&report, &Sources::new());
+    assert!(
+        text.starts_with("note: 1 finding of class missing-acquire hidden by --no-class"),
+        "{text}"
+    );
+    assert!(text.contains("no race found in 2 launches"), "{text}");
+}
+
+#[test]
+fn a_stale_load_is_not_called_unordered() {
+    let mut report = racy_report();
+    report.races[0].class = RaceClass::StaleNc;
+    let text = plain(&report, &Sources::new());
+    for part in [
+        "error[RAW]: data race (stale-nc) on `data`+16: non-coherent load of what was written while its launch ran",
+        "help: the read-only cache may hold the value from before the launch",
+    ] {
+        assert!(text.contains(part), "{text}");
     }
+    assert!(!text.contains("unordered"), "{text}");
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub struct Scenario {
     pub file: PathBuf,
     /// Shape of the simulated device.
     pub device: DeviceShape,
+    /// Report classes that are switched off.
+    pub classes_off: Vec<RaceClass>,
     /// Seconds that the host waits at most for a GPU; the simulator has its step budget.
     pub timeout: Option<u32>,
     /// PTX modules.

@@ -232,6 +232,7 @@ impl OneKernel<'_> {
             name: kernel.to_string(),
             file: file.to_path_buf(),
             device: DeviceShape::default(),
+            classes_off: Vec::new(),
             timeout: None,
             modules: vec![Module {
                 name,

@@ -4,7 +4,9 @@ use super::model::*;
 use super::raw;
 use crate::element::{ElementType, Init, Number};
 use crate::failure::{Failure, Result};
+use crate::names::Named;
 use gsan_host::CellFormat;
+use gsan_host::report::RaceClass;
 use std::fmt::Display;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -56,6 +58,7 @@ fn empty(file: &Path) -> Scenario {
             .map_or_else(|| "scenario".into(), |s| s.to_string_lossy().into_owned()),
         file: file.to_path_buf(),
         device: DeviceShape::default(),
+        classes_off: Vec::new(),
         timeout: None,
         modules: Vec::new(),
         buffers: Vec::new(),
@@ -150,6 +153,17 @@ impl Resolver<'_> {
             },
         };
         self.scenario.device = shape;
+        for word in &raw.classes_off {
+            let class = RaceClass::from_word(word.get_ref()).ok_or_else(|| {
+                let message = format!(
+                    "there is no class `{}`; there are: {}",
+                    word.get_ref(),
+                    RaceClass::words()
+                );
+                self.place.error(&word.span(), message)
+            })?;
+            self.scenario.classes_off.push(class);
+        }
         self.scenario.timeout = positive("timeout", &raw.timeout, 1 << 20)?;
         Ok(())
     }

@@ -31,6 +31,8 @@ pub(super) struct Device {
     pub clock_buffer_size: Option<Spanned<u32>>,
     pub timeout: Option<Spanned<u32>>,
     pub cell: Option<Spanned<String>>,
+    #[serde(default)]
+    pub classes_off: Vec<Spanned<String>>,
 }
 
 #[derive(Deserialize)]

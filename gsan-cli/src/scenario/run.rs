@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 use crate::interrupt;
 use crate::ptx::{self, one_line};
 use crate::render::json::Printed;
-use gsan_host::report::{Outcome, Report};
+use gsan_host::report::{Outcome, RaceClass, Report};
 use gsan_host::{ErrorKind, Session};
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,6 +27,8 @@ pub struct Options {
     pub schedules: u32,
     /// The shadow cells' format; `None`: as the scenario says.
     pub cell: Option<gsan_host::CellFormat>,
+    /// Report classes that are switched off, besides those that the scenario switches off.
+    pub classes_off: Vec<RaceClass>,
     /// Whether anything is checked.
     pub instrument: bool,
     /// How long the host waits for the device at most.
@@ -215,6 +217,7 @@ impl<'a> Prepared<'a> {
             .slots_per_sm(shape.slots_per_sm)
             .clock_buffer_size(shape.clock_buffer_size)
             .cell(options.cell.or(shape.cell).unwrap_or_default())
+            .classes_off(&[&self.scenario.classes_off[..], &options.classes_off].concat())
             .seed(seed as u32)
             .schedule_seed(options.device.simulated.then_some(seed))
             .instrument(options.instrument)

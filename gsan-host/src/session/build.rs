@@ -9,7 +9,7 @@ use crate::clocks::Clocks;
 use crate::driver::{Device, device_count};
 use crate::error::{Error, Result};
 use crate::records::RecordView;
-use crate::report::{DeviceInfo, Report};
+use crate::report::{DeviceInfo, RaceClass, Report};
 use crate::reservation::Reservation;
 use crate::rows::RowPool;
 use crate::runtime_state::{Common, RuntimeState, Shape, ShapeRequest, blocks_per_sm};
@@ -46,6 +46,7 @@ pub struct Builder {
     schedule_seed: Option<u64>,
     instrument: bool,
     cell: CellFormat,
+    classes_off: Vec<RaceClass>,
     watchdog: Option<(Duration, OnExpiry)>,
     interrupt: Option<&'static AtomicBool>,
 }
@@ -60,6 +61,7 @@ impl Builder {
             schedule_seed: None,
             instrument: true,
             cell: CellFormat::default(),
+            classes_off: Vec::new(),
             watchdog: None,
             interrupt: None,
         }
@@ -105,6 +107,13 @@ impl Builder {
     /// The shadow cells' format, default [`CellFormat::Wide`].
     pub fn cell(mut self, format: CellFormat) -> Builder {
         self.cell = format;
+        self
+    }
+
+    /// Switches report classes off: their findings are kept apart ([`Report::hidden`]). Without [`RaceClass::IntraBlock`]
+    /// barriers are not instrumented either, so that there is nothing to find.
+    pub fn classes_off(mut self, classes: &[RaceClass]) -> Builder {
+        self.classes_off = classes.to_vec();
         self
     }
 
@@ -165,6 +174,7 @@ impl Builder {
             catalogue,
             failure: None,
             schedule_seed: self.schedule_seed,
+            classes_off: self.classes_off,
             runtime,
         };
         if let Some((limit, on_expiry)) = self.watchdog {
@@ -232,6 +242,7 @@ fn start_watchdog(
         .collect();
     let device = reporting::device_info(session);
     let seed = session.schedule_seed;
+    let classes_off = session.classes_off.clone();
     let expired = move || {
         let message = if interrupt.is_some_and(|i| i.load(Ordering::Relaxed)) {
             "interrupted".to_string()
@@ -241,9 +252,9 @@ fn start_watchdog(
                 limit.as_secs_f64()
             )
         };
-        on_expiry(reporting::from_views(
-            &views, &catalogue, device, seed, message,
-        ));
+        let mut report = reporting::from_views(&views, &catalogue, device, seed, message);
+        report.hide(&classes_off);
+        on_expiry(report);
     };
     Watchdog::start(limit, interrupt, expired).map_err(|e| {
         Error::Configuration(format!("the watchdog's thread could not be started: {e}"))

@@ -135,6 +135,11 @@ impl Session {
             slot: within % shape.slots_per_sm.max(1),
             state,
             clock: inspection::nonzero(&clock),
+            // Of a clock that is its launch's, they are what earlier tenants left.
+            warps: match state.clock_mode {
+                2 => inspection::partials(&state.partials),
+                _ => Vec::new(),
+            },
             tenants: tenants
                 .iter()
                 .map(|t| inspection::tenant(t, &names))

@@ -19,7 +19,7 @@ use crate::catalogue::Catalogue;
 use crate::clocks::Clocks;
 use crate::driver::{Device, Event, Module, Stream};
 use crate::error::{Error, Result};
-use crate::report::Outcome;
+use crate::report::{Outcome, RaceClass};
 use crate::request::{StreamFlags, StreamId};
 use crate::reservation::Reservation;
 use crate::rows::{LaunchRows, RowPool, Storage};
@@ -55,6 +55,8 @@ pub struct Session {
     /// What ended the run, once something did.
     failure: Option<(Outcome, String)>,
     schedule_seed: Option<u64>,
+    /// Report classes that are switched off.
+    classes_off: Vec<RaceClass>,
     /// What is appended to modules.
     runtime: Cow<'static, str>,
 }

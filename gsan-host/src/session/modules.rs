@@ -7,6 +7,7 @@ use crate::driver::{Device, DeviceMemory, Function, Module, copy_from_host, copy
 use crate::error::{Error, Result};
 use crate::launch_plan::KernelFacts;
 use crate::prepare::{self, Kernel, Prepared};
+use crate::report::RaceClass;
 use crate::request::{KernelInfo, ModuleId};
 use bytemuck::Zeroable;
 use cust::sys::{CUdevice_attribute, CUfunction_attribute as Attribute};
@@ -131,7 +132,8 @@ impl Session {
     pub fn load_linked(&mut self, name: &str, modules: &[(&str, &str)]) -> Result<ModuleId> {
         let _armed = self.begin_compiling()?;
         let prepared = if self.checked.is_some() {
-            prepare::instrumented(name, modules, &self.runtime)?
+            let intra_block = !self.classes_off.contains(&RaceClass::IntraBlock);
+            prepare::instrumented(name, modules, &self.runtime, intra_block)?
         } else {
             prepare::plain(modules)?
         };

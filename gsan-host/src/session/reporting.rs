@@ -136,6 +136,7 @@ fn assemble(
         device,
         launches: names.launches.clone(),
         races: in_order(races),
+        hidden: Vec::new(),
         stats: Stats {
             instrumented_sites: names.modules.iter().map(|m| m.instrumented_sites).sum(),
             ..stats
@@ -191,6 +192,7 @@ impl Session {
             String::new(),
         );
         (report.outcome, report.message) = self.ending();
+        report.hide(&self.classes_off);
         report
     }
 
@@ -232,7 +234,7 @@ impl Session {
             }
         }
         let device = device_info(&self);
-        let report = assemble(
+        let mut report = assemble(
             self.ending(),
             self.schedule_seed,
             device,
@@ -240,6 +242,7 @@ impl Session {
             stats,
             &self.names(),
         );
+        report.hide(&self.classes_off);
         Ok(report)
     }
 }
