@@ -146,6 +146,29 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Adds what came of a program.
+    pub fn note(&mut self, seed: u64, kind: Kind, outcome: Outcome) {
+        self.programs += 1;
+        if !outcome.races.is_empty() {
+            self.racy += 1;
+            self.racy_found += u64::from(!outcome.findings.is_empty());
+        }
+        for (k, v) in outcome.findings {
+            *self.findings.entry(k).or_default() += v;
+        }
+        for (k, v) in outcome.races {
+            *self.races.entry(k).or_default() += v;
+        }
+        if !outcome.failures.is_empty() {
+            self.cases.push(Case {
+                seed,
+                kind,
+                false_alarm: outcome.failures.iter().any(|f| f.false_alarm),
+                failures: outcome.failures.iter().map(|f| f.to_string()).collect(),
+            });
+        }
+    }
+
     fn add(&mut self, other: Summary) {
         self.programs += other.programs;
         self.racy += other.racy;
@@ -206,25 +229,7 @@ impl Campaign {
             let kind = self.only.unwrap_or(Kind::of(seed));
             let program = program_of(seed, kind);
             let outcome = bench.check(&program, kind.device, schedule_of(seed));
-            summary.programs += 1;
-            if !outcome.races.is_empty() {
-                summary.racy += 1;
-                summary.racy_found += u64::from(!outcome.findings.is_empty());
-            }
-            for (k, v) in outcome.findings {
-                *summary.findings.entry(k).or_default() += v;
-            }
-            for (k, v) in outcome.races {
-                *summary.races.entry(k).or_default() += v;
-            }
-            if !outcome.failures.is_empty() {
-                summary.cases.push(Case {
-                    seed,
-                    kind,
-                    false_alarm: outcome.failures.iter().any(|f| f.false_alarm),
-                    failures: outcome.failures.iter().map(|f| f.to_string()).collect(),
-                });
-            }
+            summary.note(seed, kind, outcome);
             progress(1);
         }
         mutants::remove(None);

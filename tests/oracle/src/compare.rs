@@ -5,7 +5,7 @@
 //! approximate, by looking at what a cell could still know, and by running the same instructions again on a device without
 //! a limit.
 
-use crate::interpreter::{self, Format, Run, Setup};
+use crate::interpreter::{self, Format, Run, Schedule, Setup};
 use crate::oracle::{Model, Oracle};
 use crate::program::{Program, Space};
 use crate::trace::Finding;
@@ -96,6 +96,16 @@ pub struct Outcome {
     pub failures: Vec<Failure>,
 }
 
+impl Outcome {
+    /// Something else is wrong.
+    pub fn fail(&mut self, text: &str) {
+        self.failures.push(Failure {
+            false_alarm: false,
+            text: text.into(),
+        });
+    }
+}
+
 /// A false alarm or an unexplained miss.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -127,6 +137,16 @@ impl Reference {
         Reference {
             roomy: Setup::roomy(format),
         }
+    }
+
+    /// A slot per block, a ring that never goes round.
+    pub fn roomy(&self) -> &Setup {
+        &self.roomy
+    }
+
+    /// The same instructions in the same order, with their hooks beside them.
+    pub fn replay(&self, program: &Program, schedule: &Schedule) -> Run {
+        interpreter::replay(program, &self.roomy, schedule, true)
     }
 }
 

@@ -45,6 +45,8 @@ pub enum Format {
 
 /// Blocks of all kernels of a program, at most.
 pub const MAX_BLOCKS: usize = 12;
+/// Bytes of all spaces.
+pub const MEMORY: usize = 3 * Space::SIZE as usize;
 /// Host steps of a program, at most.
 pub const MAX_STEPS: usize = 12;
 
@@ -225,6 +227,24 @@ struct Thread {
     given_up: bool,
 }
 
+impl Thread {
+    fn new(info: ThreadInfo) -> Thread {
+        Thread {
+            info,
+            phase: Phase::Waiting,
+            index: 0,
+            retries: 0,
+            host: None,
+            context: 0,
+            read: 0,
+            success: true,
+            id: 0,
+            patient: false,
+            given_up: false,
+        }
+    }
+}
+
 /// A barrier in its current phase.
 #[derive(Clone, Default)]
 struct Gathering {
@@ -251,7 +271,7 @@ struct Machine<'a> {
     running: Vec<Option<usize>>,
     records_of_step: Vec<u64>,
     next_step: usize,
-    memory: [u8; 3 * Space::SIZE as usize],
+    memory: [u8; MEMORY],
     rows: u32,
     stream_row: Vec<u32>,
     host_row: u32,
@@ -323,38 +343,15 @@ impl<'a> Machine<'a> {
         if setup.age > 0 {
             setup.device.set_epochs(setup.age);
         }
-        let mut threads: Vec<Thread> = Vec::new();
+        let infos = threads_of(program);
         let mut blocks: Vec<(usize, usize)> = Vec::new();
-        let mut clusters = 0;
-        for (k, b, t, _) in program.threads() {
-            if t == 0 {
-                blocks.push((threads.len(), 0));
-                let size = program.kernels[k].cluster.max(1);
-                clusters += usize::from(b % size == 0);
+        for (i, info) in infos.iter().enumerate() {
+            if blocks.len() <= info.global_block {
+                blocks.push((i, 0));
             }
-            let global_block = blocks.len() - 1;
-            blocks[global_block].1 += 1;
-            threads.push(Thread {
-                info: ThreadInfo {
-                    kernel: k,
-                    block: b,
-                    global_block,
-                    cluster: clusters,
-                    thread: t,
-                    linear: program.kernels[k].blocks[b].linear(t),
-                },
-                phase: Phase::Waiting,
-                index: 0,
-                retries: 0,
-                host: None,
-                context: 0,
-                read: 0,
-                success: true,
-                id: 0,
-                patient: false,
-                given_up: false,
-            });
+            blocks[info.global_block].1 += 1;
         }
+        let threads: Vec<Thread> = infos.iter().map(|&info| Thread::new(info)).collect();
         let streams = 1
             + (program.host.iter())
                 .map(|s| match *s {
@@ -379,7 +376,7 @@ impl<'a> Machine<'a> {
             running: vec![None; streams],
             records_of_step: vec![0; steps],
             next_step: 0,
-            memory: [0; 3 * Space::SIZE as usize],
+            memory: [0; MEMORY],
             rows: 0,
             stream_row: Vec::new(),
             host_row: 0,
@@ -690,21 +687,11 @@ impl<'a> Machine<'a> {
     fn instruction(&mut self, t: usize) {
         match self.op(t) {
             Some(Op::Access(access)) => {
-                let (read, wrote) = self.perform(access);
+                let (read, wrote) = perform(&mut self.memory, access);
                 let thread = &mut self.threads[t];
                 (thread.read, thread.success) =
                     (read, wrote || !matches!(access.kind, Kind::Cas { .. }));
-                let event = trace::Access {
-                    thread: t,
-                    index: thread.index,
-                    place: access.place,
-                    reads: !matches!(access.kind, Kind::Store(_)),
-                    writes: wrote,
-                    reduction: matches!(access.kind, Kind::Reduce(_)),
-                    attempt: matches!(access.kind, Kind::Cas { .. }),
-                    order: access.order,
-                    scope: access.scope,
-                };
+                let event = event(t, thread.index, &access, wrote);
                 self.out.trace.items.push(Item::Access(thread.id, event));
                 let strong = access.scope != Scope::None;
                 if strong && !matches!(access.kind, Kind::Store(_) | Kind::Reduce(_)) {
@@ -721,25 +708,6 @@ impl<'a> Machine<'a> {
             Some(Op::Barrier(barrier)) => self.arrive(t, barrier),
             None => {}
         }
-    }
-
-    /// Does the access; returns what it read and whether it wrote.
-    fn perform(&mut self, access: Access) -> (u128, bool) {
-        let (start, size) = (access.place.start() as usize, access.place.size as usize);
-        let bytes = &mut self.memory[start..start + size];
-        let mut buffer = [0; 16];
-        buffer[..size].copy_from_slice(bytes);
-        let old = u128::from_le_bytes(buffer);
-        let new = match access.kind {
-            Kind::Load => None,
-            Kind::Store(v) | Kind::Exchange(v) => Some(u128::from(v)),
-            Kind::Add(v) | Kind::Reduce(v) => Some(old.wrapping_add(u128::from(v))),
-            Kind::Cas { expect, new } => (old == u128::from(expect)).then_some(u128::from(new)),
-        };
-        if let Some(new) = new {
-            bytes.copy_from_slice(&new.to_le_bytes()[..size]);
-        }
-        (old, new.is_some())
     }
 
     /// Goes on after an access, or tries again, or gives up.
@@ -841,6 +809,61 @@ impl<'a> Machine<'a> {
             }
         }
     }
+}
+
+/// Does an access in the memory of all spaces; returns what it read and whether it wrote.
+pub fn perform(memory: &mut [u8; MEMORY], access: Access) -> (u128, bool) {
+    let (start, size) = (access.place.start() as usize, access.place.size as usize);
+    let bytes = &mut memory[start..start + size];
+    let mut buffer = [0; 16];
+    buffer[..size].copy_from_slice(bytes);
+    let old = u128::from_le_bytes(buffer);
+    let new = match access.kind {
+        Kind::Load => None,
+        Kind::Store(v) | Kind::Exchange(v) => Some(u128::from(v)),
+        Kind::Add(v) | Kind::Reduce(v) => Some(old.wrapping_add(u128::from(v))),
+        Kind::Cas { expect, new } => (old == u128::from(expect)).then_some(u128::from(new)),
+    };
+    if let Some(new) = new {
+        bytes.copy_from_slice(&new.to_le_bytes()[..size]);
+    }
+    (old, new.is_some())
+}
+
+/// What the trace says of an access that wrote or did not.
+pub fn event(thread: usize, index: usize, access: &Access, wrote: bool) -> trace::Access {
+    trace::Access {
+        thread,
+        index,
+        place: access.place,
+        reads: !matches!(access.kind, Kind::Store(_)),
+        writes: wrote,
+        reduction: matches!(access.kind, Kind::Reduce(_)),
+        attempt: matches!(access.kind, Kind::Cas { .. }),
+        order: access.order,
+        scope: access.scope,
+    }
+}
+
+/// The program's threads, numbered through.
+pub fn threads_of(program: &Program) -> Vec<ThreadInfo> {
+    let (mut blocks, mut clusters) = (0, 0);
+    let mut threads = Vec::new();
+    for (kernel, k) in program.kernels.iter().enumerate() {
+        for (block, b) in k.blocks.iter().enumerate() {
+            blocks += 1;
+            clusters += usize::from(block % k.cluster.max(1) == 0);
+            threads.extend((0..b.threads.len()).map(|thread| ThreadInfo {
+                kernel,
+                block,
+                global_block: blocks - 1,
+                cluster: clusters,
+                thread,
+                linear: b.linear(thread),
+            }));
+        }
+    }
+    threads
 }
 
 fn classes() -> impl Iterator<Item = RaceClass> {

@@ -2,7 +2,7 @@
 //! happens-before checker judges every finding and every miss.
 //!
 //! [`program`] has the programs, [`generate`] makes them, [`interpreter`] runs them, [`oracle`] says what races,
-//! [`compare`] holds the two against each other, [`shrink`] makes a failing program small, [`campaign`] does it often.
+//! [`compare`] holds the two against each other, [`ptx`] takes programs the whole way through PTX and the simulator, [`shrink`] makes a failing program small, [`campaign`] does it often.
 
 pub mod campaign;
 pub mod compare;
@@ -10,6 +10,7 @@ pub mod generate;
 pub mod interpreter;
 pub mod oracle;
 pub mod program;
+pub mod ptx;
 pub mod random;
 pub mod shrink;
 pub mod trace;

@@ -1,0 +1,131 @@
+//! Many programs the whole way.
+
+use super::emit::launchable;
+use super::run::{self, Error};
+use crate::campaign::{Case, Kind, Summary, program_of};
+use crate::compare::{Outcome, Reference, compare};
+use crate::interpreter::{Format, Run};
+use crate::program::Program;
+use crate::shrink;
+use crate::trace::{Access, Item, Trace};
+
+/// What to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Campaign {
+    /// The first program's seed; the others follow.
+    pub seed: u64,
+    /// How many.
+    pub programs: u64,
+    /// How many share a module and a session.
+    pub batch: u64,
+    /// End at this many failures.
+    pub max_failures: usize,
+    /// The cells.
+    pub format: Format,
+}
+
+/// The program of a seed, as it can be launched.
+pub fn program(seed: u64) -> Program {
+    launchable(&program_of(seed, Kind::of(seed)))
+}
+
+impl Campaign {
+    /// Runs it. `progress` is told about every batch that is done.
+    pub fn run(&self, progress: &dyn Fn(u64)) -> Summary {
+        let judge = Judge::new(self.format);
+        let mut summary = Summary::default();
+        let mut at = 0;
+        while at < self.programs && summary.cases.len() < self.max_failures {
+            let seeds: Vec<u64> = (at..self.programs.min(at + self.batch.max(1)))
+                .map(|i| self.seed.wrapping_add(i))
+                .collect();
+            at += seeds.len() as u64;
+            let programs: Vec<Program> = seeds.iter().map(|&s| program(s)).collect();
+            match run::run(&programs, self.format, seeds[0]) {
+                Ok(runs) => {
+                    for ((&seed, program), run) in seeds.iter().zip(&programs).zip(&runs) {
+                        summary.note(seed, Kind::of(seed), judge.outcome(program, run));
+                    }
+                }
+                Err(error) => summary.cases.push(self.culprit(&seeds, &programs, &error)),
+            }
+            progress(seeds.len() as u64);
+        }
+        summary
+    }
+
+    /// Which program of a batch could not be run.
+    fn culprit(&self, seeds: &[u64], programs: &[Program], error: &Error) -> Case {
+        let alone = seeds.iter().zip(programs).find_map(|(&seed, program)| {
+            let one = std::slice::from_ref(program);
+            let error = run::run(one, self.format, seeds[0]).err()?;
+            Some((seed, error.to_string()))
+        });
+        let (seed, text) = alone.unwrap_or((seeds[0], format!("in a batch only: {error}")));
+        Case {
+            seed,
+            kind: Kind::of(seed),
+            failures: vec![text],
+            false_alarm: false,
+        }
+    }
+}
+
+/// Judges runs.
+pub struct Judge {
+    reference: Reference,
+}
+
+impl Judge {
+    /// Lays out the devices that it explains misses on.
+    pub fn new(format: Format) -> Judge {
+        Judge {
+            reference: Reference::new(format),
+        }
+    }
+
+    /// What is right and wrong about a run's findings; also whether the interpreter does the same.
+    pub fn outcome(&self, program: &Program, run: &Run) -> Outcome {
+        let mut outcome = compare(program, self.reference.roomy(), run, &self.reference);
+        let again = self.reference.replay(program, &run.schedule);
+        if accesses(&again.trace) != accesses(&run.trace) {
+            outcome.fail("the interpreter, in the same order, does something else");
+        }
+        outcome
+    }
+}
+
+fn accesses(trace: &Trace) -> Vec<Access> {
+    (trace.items.iter())
+        .filter_map(|item| match item {
+            Item::Access(_, access) => Some(*access),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A failing program made small, the session's seed, and what is wrong with it.
+pub fn minimise(case: &Case, format: Format) -> (Program, u64, Vec<String>) {
+    let judge = Judge::new(format);
+    let wrong = |program: &Program| {
+        (case.seed..case.seed + 60).find_map(|seed| {
+            let failures = match run::run(std::slice::from_ref(program), format, seed) {
+                Ok(runs) => judge.outcome(program, runs.first()?).failures,
+                Err(_) => return None,
+            };
+            let failures: Vec<String> = (failures.iter())
+                .filter(|f| f.false_alarm == case.false_alarm)
+                .map(|f| f.to_string())
+                .collect();
+            (!failures.is_empty()).then_some((seed, failures))
+        })
+    };
+    let program = program(case.seed);
+    if wrong(&program).is_none() {
+        return (program, case.seed, case.failures.clone());
+    }
+    let small = shrink::shrink(program, |p| wrong(&launchable(p)).is_some());
+    let small = launchable(&small);
+    let (seed, failures) = wrong(&small).unwrap_or_default();
+    (small, seed, failures)
+}
