@@ -11,6 +11,7 @@ use crate::layout::{
 };
 use crate::machine::{Machine, field};
 use crate::mutants::{Edge, without};
+use crate::row::Row;
 use crate::warps::ANY_WARP;
 
 /// A logical thread's state in memory.
@@ -24,49 +25,6 @@ pub struct State<M> {
     pub global: u64,
     /// Length of a clock row.
     pub num_threads: u32,
-}
-
-/// A row of clocks in memory and the entries for single warps beside it (address 0: none).
-#[derive(Clone, Copy)]
-pub struct Row {
-    entries: u64,
-    partials: u64,
-}
-
-impl Row {
-    /// The entry for a thread.
-    #[inline]
-    pub fn entry<M: Machine>(self, m: M, thread: u32) -> Epoch {
-        m.load32(self.entry_addr(thread))
-    }
-
-    #[inline]
-    fn entry_addr(self, thread: u32) -> u64 {
-        entry_addr(self.entries, thread)
-    }
-
-    /// The `i`-th entry for a single warp.
-    #[inline]
-    pub fn partial<M: Machine>(self, m: M, i: u32) -> PartialClock {
-        if self.partials == 0 {
-            return PartialClock::default();
-        }
-        PartialClock(m.load64(self.partial_addr(i)))
-    }
-
-    /// Where that is.
-    #[inline]
-    pub fn partial_addr(self, i: u32) -> u64 {
-        self.partials.wrapping_add(8 * i as u64)
-    }
-
-    fn clear_partials<M: Machine>(self, m: M) {
-        let mut i = 0;
-        while self.partials != 0 && i < PartialClock::PER_ROW as u32 {
-            m.store64(self.partial_addr(i), 0);
-            i += 1;
-        }
-    }
 }
 
 /// A published clock found by its token.
@@ -116,7 +74,7 @@ impl<M: Machine> Published<M> {
     /// The clock.
     #[inline]
     fn row(self) -> Row {
-        snapshot_row(self.addr)
+        Row::of_snapshot(self.addr)
     }
 
     /// The clock's entry for a thread.
@@ -161,23 +119,10 @@ pub struct Publication<M> {
     pub attempt: bool,
 }
 
-#[inline]
-fn entry_addr(row: u64, thread: u32) -> u64 {
-    row.wrapping_add(4 * thread as u64)
-}
-
 /// A bit for the word at `addr`.
 #[inline]
 fn place(addr: u64) -> u32 {
     1 << ((addr / WORD).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59)
-}
-
-#[inline]
-fn snapshot_row(snapshot: u64) -> Row {
-    Row {
-        entries: snapshot.wrapping_add(core::mem::size_of::<Snapshot>() as u64),
-        partials: field!(snapshot, Snapshot, partials),
-    }
 }
 
 impl<M: Machine> State<M> {
@@ -272,30 +217,27 @@ impl<M: Machine> State<M> {
 
     #[inline]
     fn own_clock(self) -> Row {
-        Row {
-            entries: self.addr.wrapping_add(ThreadState::CLOCK),
-            partials: field!(self.addr, ThreadState, partials),
-        }
+        Row::new(
+            self.addr.wrapping_add(ThreadState::CLOCK),
+            field!(self.addr, ThreadState, partials),
+        )
     }
 
     #[inline]
     fn pending_clock(self) -> Row {
-        Row {
-            entries: self
-                .addr
+        Row::new(
+            self.addr
                 .wrapping_add(ThreadState::pending_offset(self.num_threads)),
-            partials: field!(self.addr, ThreadState, pending_partials),
-        }
+            field!(self.addr, ThreadState, pending_partials),
+        )
     }
 
     #[inline]
     fn unreleased_clock(self) -> Row {
-        Row {
-            entries: self
-                .addr
+        Row::plain(
+            self.addr
                 .wrapping_add(ThreadState::unreleased_offset(self.num_threads)),
-            partials: 0,
-        }
+        )
     }
 
     /// The clock row that holds what this thread knows of the others.
@@ -314,17 +256,14 @@ impl<M: Machine> State<M> {
 
     #[inline]
     fn base_row(self) -> Row {
-        Row {
-            entries: self.m.load64(field!(self.addr, ThreadState, base_row)),
-            partials: 0,
-        }
+        Row::plain(self.m.load64(field!(self.addr, ThreadState, base_row)))
     }
 
     /// The last epoch of `thread` that is known here. For the own slot: of earlier tenants.
     #[inline]
     pub fn known(self, thread: u32) -> Epoch {
         let row = self.row();
-        if without(Edge::BaseRow) && row.partials == 0 {
+        if without(Edge::BaseRow) && !row.has_partials() {
             return 0;
         }
         row.entry(self.m, thread)
@@ -446,21 +385,27 @@ impl<M: Machine> State<M> {
         if p.attempt {
             joined = 2;
         }
-        let snapshot = snapshot_row(addr);
+        let snapshot = Row::of_snapshot(addr);
         let own = p.own.map(|epoch| self.own_part(epoch));
+        let n = self.num_threads;
         let mut join = p.join;
         loop {
-            let mut i = 0;
-            while i < self.num_threads {
-                let mut epoch = 0;
-                if let Some((prefix, _)) = own {
-                    epoch = if i == id { prefix } else { row.entry(m, i) };
-                }
-                if let Some(join) = join {
-                    epoch = epoch.max(self.entry_of(join, i));
-                }
-                m.store32(snapshot.entry_addr(i), epoch);
-                i += 1;
+            let mine = |i: u32, epoch: Epoch| match own {
+                Some((prefix, _)) if i == id => prefix,
+                Some(_) => epoch,
+                None => 0,
+            };
+            match join {
+                Some(Lookup::Found(old)) => old.row().each_pair(row, m, n, |i, old, epoch| {
+                    m.store32(snapshot.entry_addr(i), mine(i, epoch).max(old));
+                }),
+                Some(gone) => row.each(m, n, |i, epoch| {
+                    let epoch = mine(i, epoch).max(self.entry_of(gone, i));
+                    m.store32(snapshot.entry_addr(i), epoch);
+                }),
+                None => row.each(m, n, |i, epoch| {
+                    m.store32(snapshot.entry_addr(i), mine(i, epoch));
+                }),
             }
             snapshot.clear_partials(m);
             let mut used = 0;
@@ -607,11 +552,7 @@ impl<M: Machine> State<M> {
             return;
         }
         self.own();
-        let mut i = 0;
-        while i < self.num_threads {
-            self.raise(self.own_clock(), i, self.pending_clock().entry(m, i));
-            i += 1;
-        }
+        self.raise_all(self.own_clock(), self.pending_clock());
         self.add_partials(self.own_clock(), self.pending_clock());
         m.fence(Scope::Cta);
         m.max32(imported, version);
@@ -663,12 +604,7 @@ impl<M: Machine> State<M> {
             return;
         }
         self.own();
-        let mut i = 0;
-        while i < self.num_threads {
-            let epoch = self.m.load32(entry_addr(row, i));
-            self.raise(self.own_clock(), i, epoch);
-            i += 1;
-        }
+        self.raise_all(self.own_clock(), Row::plain(row));
     }
 
     /// Raises `out` to everything this thread knows and did.
@@ -678,28 +614,26 @@ impl<M: Machine> State<M> {
             return;
         }
         let m = self.m;
-        let raise = |thread: u32, epoch: Epoch| {
-            if epoch > m.load32(entry_addr(out, thread)) {
-                m.max32(entry_addr(out, thread), epoch);
-            }
-        };
+        let n = self.num_threads;
+        let out = Row::plain(out);
         if m.load32_acquire(field!(self.addr, ThreadState, clock_mode)) == VALID {
+            let own = self.own_clock();
+            own.each_pair(out, m, n, |i, epoch, before| {
+                if epoch > before {
+                    m.max32(out.entry_addr(i), epoch);
+                }
+            });
             let mut i = 0;
-            while i < self.num_threads {
-                raise(i, self.own_clock().entry(m, i));
-                i += 1;
-            }
-            i = 0;
             while i < PartialClock::PER_ROW as u32 {
-                // A row has no place for single warps.
-                let partial = self.own_clock().partial(m, i);
-                if partial.thread() < self.num_threads {
-                    raise(partial.thread(), partial.epoch());
+                // A row that launches inherit has no place for single warps.
+                let partial = own.partial(m, i);
+                if partial.thread() < n {
+                    m.max32(out.entry_addr(partial.thread()), partial.epoch());
                 }
                 i += 1;
             }
         }
-        m.max32(entry_addr(out, self.thread_id()), self.epoch());
+        m.max32(out.entry_addr(self.thread_id()), self.epoch());
     }
 
     /// Gives the thread a clock of its own, a copy of its base row, if it has none yet.
@@ -713,16 +647,10 @@ impl<M: Machine> State<M> {
         if m.cas32_acquire(mode, 0, COPYING) == 0 {
             let base = self.base_row();
             self.own_clock().clear_partials(m);
-            let mut i = 0;
-            while i < self.num_threads {
-                let epoch = if without(Edge::OwnCopy) {
-                    0
-                } else {
-                    base.entry(m, i)
-                };
+            base.each(m, self.num_threads, |i, epoch| {
+                let epoch = if without(Edge::OwnCopy) { 0 } else { epoch };
                 m.store32(self.own_clock().entry_addr(i), epoch);
-                i += 1;
-            }
+            });
             m.store32_release(mode, VALID);
         } else {
             self.wait_past(mode, COPYING);
@@ -758,13 +686,18 @@ impl<M: Machine> State<M> {
     fn merge(self, into: Row, from: Lookup<M>) {
         let mut from = from;
         loop {
-            let mut i = 0;
-            while i < self.num_threads {
-                self.raise(into, i, self.entry_of(from, i));
-                i += 1;
-            }
-            if let Lookup::Found(p) = from {
-                self.add_partials(into, p.row());
+            match from {
+                Lookup::Found(p) => {
+                    self.raise_all(into, p.row());
+                    self.add_partials(into, p.row());
+                }
+                Lookup::Overwritten { .. } => {
+                    let mut i = 0;
+                    while i < self.num_threads {
+                        self.raise(into, i, self.entry_of(from, i));
+                        i += 1;
+                    }
+                }
             }
             let settled = Self::settled(from);
             if Self::is_found(settled) == Self::is_found(from) {
@@ -777,6 +710,15 @@ impl<M: Machine> State<M> {
     #[inline]
     fn is_found(lookup: Lookup<M>) -> bool {
         matches!(lookup, Lookup::Found(_))
+    }
+
+    /// Raises every entry.
+    fn raise_all(self, into: Row, from: Row) {
+        from.each_pair(into, self.m, self.num_threads, |i, epoch, before| {
+            if epoch > before {
+                self.raise(into, i, epoch);
+            }
+        });
     }
 
     /// Raises one entry. For the own slot the entry speaks of earlier tenants only; a publisher that knew this tenant's

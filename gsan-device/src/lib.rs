@@ -23,6 +23,7 @@ pub mod machine;
 pub mod mutants;
 pub mod reference;
 pub mod report;
+pub mod row;
 pub mod sampling;
 pub mod warps;
 pub mod wide;

@@ -7,10 +7,11 @@
 //!
 //! A warp is one thread here: its lanes run converged, or meet at a `bar.warp.sync`.
 
-use crate::clock::{Lookup, Published, Row, State};
+use crate::clock::{Lookup, Published, State};
 use crate::layout::{Epoch, PartialClock, Scope, ThreadState};
 use crate::machine::{Machine, field};
 use crate::mutants::{Edge, without};
+use crate::row::Row;
 use core::mem::offset_of;
 
 /// Threads of a warp.
