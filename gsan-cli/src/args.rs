@@ -141,6 +141,9 @@ pub struct ProgramArgs {
     /// A PTX module, or a scenario (a name that ends in .toml).
     #[arg(value_name = "FILE.ptx|SCENARIO.toml")]
     pub file: PathBuf,
+    /// Further PTX modules, to be linked with the first into one program.
+    #[arg(value_name = "FILE.ptx")]
+    pub link: Vec<PathBuf>,
     /// The kernel to launch.
     #[arg(long, value_name = "NAME", help_heading = "One kernel")]
     pub kernel: Option<String>,

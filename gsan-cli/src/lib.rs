@@ -14,6 +14,7 @@ pub mod progress;
 pub mod ptx;
 pub mod render;
 pub mod scenario;
+mod usage;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -23,6 +24,11 @@ pub fn main() -> u8 {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
+            if let Some(usage) = usage::problem(&e, std::env::args().nth(1).as_deref()) {
+                output::error(&usage.message);
+                output::hint(&usage.hint);
+                return failure::exit::INPUT;
+            }
             // Help and version are no errors, unless nobody got to see them.
             let shown = output::written(e.print());
             return match shown {

@@ -143,6 +143,15 @@ pub fn error(message: &str) {
     ));
 }
 
+/// `hint: …` on the standard error.
+pub fn hint(message: &str) {
+    eprint(&format!(
+        "{0}hint{0:#}: {1}\n",
+        anstyle::AnsiColor::BrightCyan.on_default().bold(),
+        clean(message)
+    ));
+}
+
 /// `warning: …` on the standard error.
 pub fn warn(message: &str) {
     eprint(&format!(

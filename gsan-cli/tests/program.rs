@@ -109,7 +109,39 @@ fn bad_usage_is_exit_code_2() {
         let got = finish(args);
         assert_eq!(got.code, 2, "{args:?}: {}", got.err);
         assert!(!got.err.is_empty() && got.out.is_empty(), "{args:?}");
+        // Without any argument there is the help; everything else is one line and a hint.
+        let lines: Vec<&str> = got.err.lines().collect();
+        let [error, hint] = lines[..] else {
+            assert!(args.is_empty(), "{args:?}: {}", got.err);
+            continue;
+        };
+        assert!(error.starts_with("error: "), "{error}");
+        assert!(
+            hint.starts_with("hint: `gsan") && hint.contains("--help`"),
+            "{hint}"
+        );
     }
+}
+
+#[test]
+fn a_scenario_in_which_nothing_happens_is_refused() {
+    let refused_with = |text: &str| {
+        let toml = scratch("nothing.toml", text);
+        refused(
+            &["run", toml.to_str().unwrap()],
+            "there is nothing to check",
+        );
+    };
+    let buffer = "[[buffer]]\nname = 'b'\ntype = 'u32'\nlen = 4\n";
+    refused_with("name = 'x'\n");
+    refused_with(&format!(
+        "{buffer}[[step]]\nsynchronize = 'device'\n[expect]\nraces = []\n"
+    ));
+    // Host operations alone can race.
+    let text = format!("{buffer}[[step]]\nmemset = 'b'\nvalue = 1\n");
+    let toml = scratch("memset.toml", text);
+    let got = finish(&["run", toml.to_str().unwrap(), "--device", "sim"]);
+    assert_eq!(got.code, 0, "{}", got.err);
 }
 
 #[test]

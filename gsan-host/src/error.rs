@@ -172,6 +172,15 @@ pub enum Error {
         /// The session's.
         wanted: &'static str,
     },
+    /// An earlier session's kernel has faulted or trapped.
+    #[error(
+        "an earlier kernel of this process ended in a fault or trap, and the driver lets the process use that GPU no more ({name}): \
+         start the program again"
+    )]
+    DeviceLost {
+        /// `CUresult`'s name.
+        name: String,
+    },
     /// An earlier error ended the context.
     #[error("an earlier error ended the run; only `finish` is left")]
     Ended,
@@ -192,7 +201,10 @@ impl Error {
         match self {
             // There is no device, or the driver cannot be started: nothing ran.
             Error::Driver { call: "cuInit", .. } => ErrorKind::Input,
-            Error::Driver { .. } | Error::Ended | Error::LayoutVersion { .. } => ErrorKind::Run,
+            Error::Driver { .. }
+            | Error::Ended
+            | Error::DeviceLost { .. }
+            | Error::LayoutVersion { .. } => ErrorKind::Run,
             _ => ErrorKind::Input,
         }
     }

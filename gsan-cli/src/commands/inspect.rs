@@ -8,9 +8,9 @@ use crate::interrupt;
 use crate::output;
 use crate::ptx::one_line;
 use crate::render::inspect::{Inspected, Touched, WordsOf, text};
-use crate::render::inspect_json;
 use crate::render::source::Sources;
 use crate::render::text::outcome_sentence;
+use crate::render::{inspect_json, plural};
 use crate::scenario::issue::Issuer;
 use crate::scenario::run::{Finished, OnExpiry, Options, Prepared};
 use gsan_host::Error;
@@ -25,9 +25,9 @@ pub fn run(args: &InspectArgs) -> Result<u8> {
     let scenario = scenario(&args.program)?;
     if let Some(after) = args.after.filter(|n| *n > scenario.steps.len()) {
         return Err(Failure::input(format_args!(
-            "--after {after}: {} has {} steps",
+            "--after {after}: {} has {}",
             scenario.file.display(),
-            scenario.steps.len()
+            plural(scenario.steps.len() as u64, "step")
         )));
     }
     let prepared = Prepared::read(&scenario)?;

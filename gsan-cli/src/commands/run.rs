@@ -82,6 +82,7 @@ pub fn scenario(args: &ProgramArgs) -> Result<Scenario> {
         cluster: args.cluster,
         shared: args.shared,
         args: &args.args,
+        link: &args.link,
     };
     if !args
         .file
@@ -109,9 +110,12 @@ fn reporter(args: &RunArgs, scenario: &Scenario) -> Reporter {
 
 /// The files beside which sources are looked for.
 pub fn files(scenario: &Scenario) -> Vec<PathBuf> {
-    let modules = scenario.modules.iter().filter_map(|m| match &m.source {
-        ModuleSource::File(path) => Some(path.clone()),
-        ModuleSource::Inline(_) => None,
+    let modules = scenario.modules.iter().flat_map(|m| {
+        let own = match &m.source {
+            ModuleSource::File(path) => Some(path.clone()),
+            ModuleSource::Inline(_) => None,
+        };
+        own.into_iter().chain(m.link.iter().cloned())
     });
     std::iter::once(scenario.file.clone())
         .chain(modules)

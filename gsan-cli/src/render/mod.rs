@@ -40,7 +40,7 @@ fn triple(t: [u32; 3]) -> String {
 }
 
 /// `1 time`, `2 times`
-fn plural(n: u64, noun: &str) -> String {
+pub(crate) fn plural(n: u64, noun: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{n} {noun}{s}")
 }

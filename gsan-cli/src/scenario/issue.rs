@@ -52,10 +52,15 @@ impl<'a> Issuer<'a> {
     /// Loads, allocates, issues every step and waits for all of it.
     pub fn everything(&mut self) -> Located<()> {
         let scenario = self.prepared.scenario;
-        for (module, (name, text)) in scenario.modules.iter().zip(&self.prepared.modules) {
+        for (module, texts) in scenario.modules.iter().zip(&self.prepared.modules) {
+            let names: Vec<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
+            let texts: Vec<(&str, &str)> = texts
+                .iter()
+                .map(|(name, text)| (name.as_str(), text.as_str()))
+                .collect();
             let id = self
                 .session
-                .load_module(name, text)
+                .load_linked(&names.join("+"), &texts)
                 .map_err(|e| (module.line, e))?;
             self.modules.push(id);
         }

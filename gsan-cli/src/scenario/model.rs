@@ -32,6 +32,23 @@ pub struct Scenario {
     pub expect: Option<Expect>,
 }
 
+impl Scenario {
+    /// Whether a run of it can tell anything: it accesses memory, or is about a refusal that comes before any access.
+    pub fn does_something(&self) -> bool {
+        let accesses = |step: &Step| {
+            matches!(
+                step.action,
+                Action::Launch(_)
+                    | Action::Memset { .. }
+                    | Action::Copy { .. }
+                    | Action::ReadBack { .. }
+            )
+        };
+        let refusal = |e: &Expect| e.outcome != Outcome::Completed;
+        self.steps.iter().any(accesses) || self.expect.as_ref().is_some_and(refusal)
+    }
+}
+
 /// `[device]`; `None` means the default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceShape {
@@ -56,6 +73,8 @@ pub struct Module {
     pub name: String,
     /// Where the PTX is.
     pub source: ModuleSource,
+    /// Files of PTX that are linked with it into one program.
+    pub link: Vec<PathBuf>,
     /// Line of the scenario.
     pub line: u32,
 }

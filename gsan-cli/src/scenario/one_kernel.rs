@@ -4,7 +4,7 @@ use super::model::*;
 use super::parse::check_length;
 use crate::element::{ElementType, Init, Number};
 use crate::failure::{Failure, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// `X[,Y[,Z]]`
@@ -161,6 +161,8 @@ pub struct OneKernel<'a> {
     pub shared: Option<u32>,
     /// `--arg`
     pub args: &'a [ArgSpec],
+    /// Further modules on the command line.
+    pub link: &'a [PathBuf],
 }
 
 impl OneKernel<'_> {
@@ -173,6 +175,7 @@ impl OneKernel<'_> {
             ("--cluster", self.cluster.is_some()),
             ("--shared", self.shared.is_some()),
             ("--arg", !self.args.is_empty()),
+            ("a second file", !self.link.is_empty()),
         ]
         .into_iter()
         .find_map(|(name, there)| there.then_some(name))
@@ -237,6 +240,7 @@ impl OneKernel<'_> {
             modules: vec![Module {
                 name,
                 source: ModuleSource::File(file.to_path_buf()),
+                link: self.link.to_vec(),
                 line: 0,
             }],
             buffers,

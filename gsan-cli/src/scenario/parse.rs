@@ -198,7 +198,13 @@ impl Resolver<'_> {
             None => format!("module{}", self.scenario.modules.len()),
         };
         let line = self.place.line(&span);
-        self.scenario.modules.push(Module { name, source, line });
+        let link = raw.link.iter().map(|path| self.beside(path)).collect();
+        self.scenario.modules.push(Module {
+            name,
+            source,
+            link,
+            line,
+        });
         Ok(())
     }
 

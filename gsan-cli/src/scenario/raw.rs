@@ -41,6 +41,8 @@ pub(super) struct Module {
     pub name: Option<Spanned<String>>,
     pub path: Option<Spanned<String>>,
     pub ptx: Option<String>,
+    #[serde(default)]
+    pub link: Vec<String>,
 }
 
 #[derive(Deserialize)]

@@ -66,8 +66,8 @@ pub type Look<'l> = &'l mut dyn FnMut(&mut Issuer<'_>);
 pub struct Prepared<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
-    /// Per module: what reports call it, and its text.
-    pub modules: Vec<(String, String)>,
+    /// Per module: what reports call it, and its text; and the same of those that are linked with it.
+    pub modules: Vec<Vec<(String, String)>>,
     /// Initial contents that come from files, by buffer.
     pub files: HashMap<usize, Vec<u8>>,
 }
@@ -75,9 +75,14 @@ pub struct Prepared<'a> {
 impl<'a> Prepared<'a> {
     /// Reads the modules and initial contents.
     pub fn read(scenario: &'a Scenario) -> Result<Prepared<'a>> {
+        if !scenario.does_something() {
+            let message = "no step launches a kernel or touches a buffer, so there is nothing to check; a [[step]] needs \
+                           launch, memset, copy or read_back";
+            return Err(at_line(scenario, 0, message.to_string()));
+        }
         let mut modules = Vec::new();
         for module in &scenario.modules {
-            modules.push(match &module.source {
+            let mut texts = vec![match &module.source {
                 ModuleSource::Inline(text) => {
                     gsan_ptx::parse(text).map_err(|e| {
                         let message = format!(
@@ -90,13 +95,12 @@ impl<'a> Prepared<'a> {
                     })?;
                     (module.name.clone(), text.clone())
                 }
-                ModuleSource::File(path) => {
-                    let name = path
-                        .file_name()
-                        .map_or_else(|| module.name.clone(), |n| n.to_string_lossy().into());
-                    (name, ptx::read(path)?)
-                }
-            });
+                ModuleSource::File(path) => (file_name(path, &module.name), ptx::read(path)?),
+            }];
+            for path in &module.link {
+                texts.push((file_name(path, &module.name), ptx::read(path)?));
+            }
+            modules.push(texts);
         }
         let mut files = HashMap::new();
         for (index, buffer) in scenario.buffers.iter().enumerate() {
@@ -142,8 +146,14 @@ impl<'a> Prepared<'a> {
                     });
                 }
             };
-            let once = self.once(options, seed, expiry, &mut |_| ())?;
+            let mut once = self.once(options, seed, expiry, &mut |_| ())?;
             let last = once.dead && !options.device.simulated;
+            if last && number + 1 < options.schedules {
+                let made = format!("{} of {} runs were made", number + 1, options.schedules);
+                let message = once.report.message.get_or_insert_default();
+                message.push_str(if message.is_empty() { "" } else { "\n" });
+                message.push_str(&made);
+            }
             if let Some(judge) = lock(&judge).as_mut() {
                 judge.add(seed, &once.report, &once.values);
             }
@@ -349,6 +359,12 @@ impl From<gsan_host::Error> for Problem {
             message: one_line(&error.to_string()),
         }
     }
+}
+
+/// What reports call the module in a file.
+fn file_name(path: &Path, otherwise: &str) -> String {
+    path.file_name()
+        .map_or_else(|| otherwise.into(), |n| n.to_string_lossy().into())
 }
 
 fn read_content(path: &Path, buffer: &Buffer) -> std::result::Result<Vec<u8>, String> {

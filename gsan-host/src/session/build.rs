@@ -135,6 +135,11 @@ impl Builder {
 
     /// Opens the devices, makes the reservation and the runtime's state.
     pub fn build(self) -> Result<Session> {
+        self.open()
+            .map_err(|e| reporting::at_build(e, &cuda_lazy::backend()))
+    }
+
+    fn open(self) -> Result<Session> {
         if self.devices.is_empty() {
             return Err(Error::Configuration(
                 "a session needs at least one device".into(),

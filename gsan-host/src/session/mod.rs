@@ -25,6 +25,7 @@ use crate::reservation::Reservation;
 use crate::rows::{LaunchRows, RowPool, Storage};
 use crate::runtime_state::RuntimeState;
 use crate::watchdog::{Armed, Watchdog};
+use cuda_lazy::Backend;
 use launch::LaunchRing;
 use memory::{Live, PendingRead, Service};
 use modules::LoadedModule;
@@ -144,12 +145,15 @@ impl Session {
             && self.failure.is_none()
             && let Some(outcome) = reporting::fatal_outcome(error)
         {
-            let message = reporting::message(
+            let mut message = reporting::message(
                 error,
                 reporting::FaultAt::last(),
                 self.checked.as_ref().map(|c| c.reservation.layout()),
                 &self.names(),
             );
+            if matches!(cuda_lazy::backend(), Backend::Real { .. }) {
+                message = format!("{message}\n{}", reporting::DEVICE_LOST);
+            }
             self.failure = Some((outcome, message));
         }
         result

@@ -43,6 +43,10 @@ fn outcome_of(code: u32) -> Option<Outcome> {
     }
 }
 
+/// What such an end means for the rest of the process on a GPU: the driver keeps answering with the same error.
+pub(super) const DEVICE_LOST: &str = "this process can do nothing more on that GPU: what was found until then is below, \
+     start the program again for another run; the simulated GPU (--device sim) names the access that failed";
+
 /// A fault, as far as the driver tells: the simulator does.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FaultAt {
@@ -93,6 +97,18 @@ pub(super) fn message(
         text.push_str(&format!("; {past} bytes past the end of `{name}`"));
     }
     text
+}
+
+/// An error while a session is built: where an earlier one has lost the device, that is what it comes from.
+pub(super) fn at_build(error: Error, backend: &Backend) -> Error {
+    match (&error, backend) {
+        (Error::Driver { code, name, .. }, Backend::Real { .. })
+            if outcome_of(*code).is_some_and(|o| o != Outcome::Error) =>
+        {
+            Error::DeviceLost { name: name.clone() }
+        }
+        _ => error,
+    }
 }
 
 /// Where the session runs.
@@ -293,6 +309,32 @@ mod tests {
                 format!("fault at address {address:#x}: no memory there")
             );
         }
+    }
+
+    #[test]
+    fn a_device_that_an_earlier_session_lost_is_told_from_one_that_refuses() {
+        let error = |code| Error::Driver {
+            call: "cuCtxSetCurrent",
+            code,
+            name: "CUDA_ERROR_X".into(),
+            description: "x".into(),
+            detail: None,
+        };
+        let real = Backend::Real {
+            path: "libcuda.so.1".into(),
+            version: 13000,
+        };
+        for (code, backend, lost) in [
+            (700, &real, true),
+            (719, &real, true),
+            (2, &real, false),
+            (700, &Backend::Simulated, false),
+        ] {
+            let built = at_build(error(code), backend);
+            assert_eq!(matches!(built, Error::DeviceLost { .. }), lost, "{code}");
+        }
+        let text = at_build(error(700), &real).to_string();
+        assert!(text.contains("start the program again"), "{text}");
     }
 
     #[test]
