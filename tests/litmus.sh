@@ -7,15 +7,17 @@
 #   tests/litmus.sh --parity [--device …] [--gsan PROGRAM] [NAME…]     the parity scenarios, as they are, 16 times each
 #
 # Exit code 0: every file behaved as its [expect] says. --reference runs them with the reference cell, where they say no cell.
+# --results FILE writes a list that `cargo xtask parity FILE` puts into docs/parity.md.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-device=cuda instances=10000 gsan=gsan cell=() names=() folder=litmus
+device=cuda instances=10000 gsan=gsan cell=() names=() folder=litmus results=/dev/null
 while [ $# -gt 0 ]; do
     case $1 in
         --device) device=$2; shift 2 ;;
         --instances) instances=$2; shift 2 ;;
         --gsan) gsan=$2; shift 2 ;;
         --parity) folder=parity; shift ;;
+        --results) results=$2; shift 2 ;;
         --reference) cell=(--cell reference); shift ;;
         -*) echo "unknown option $1" >&2; exit 2 ;;
         *) names+=("$1"); shift ;;
@@ -24,6 +26,15 @@ done
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 bad=0 total=0
+where="the simulator"
+if [ "$device" != sim ]; then
+    where=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2> /dev/null | head -1 | sed 's/, /, driver /')
+fi
+{
+    echo "# $("$gsan" --version), $(date -u '+%Y-%m-%d %H:%M UTC')"
+    echo "# device: ${where:-a GPU}"
+    echo "# folder, scenario, whether its [expect] held, runs"
+} > "$results" || exit 2
 printf '%-40s %10s %-8s %-8s %6s\n' "$folder" instances expects result s
 for file in "$here/scenarios/$folder"/*.toml; do
     name=$(basename "$file" .toml)
@@ -57,6 +68,7 @@ for file in "$here/scenarios/$folder"/*.toml; do
     fi
     total=$((total + 1))
     printf '%-40s %10d %-8s %-8s %6d\n' "$name" $((each * times)) $races $result $(($(date +%s) - started))
+    echo "$folder $name $result $times" >> "$results"
     [ "$result" = ok ] || grep -h -e 'not expected' -e 'expected ' -e '^error' "$work/out" | cut -c1-220 | head -5
 done
 echo "$total $folder tests, $bad not as expected"

@@ -2,6 +2,7 @@
 
 mod bench;
 mod bundle;
+mod parity;
 mod process;
 mod ptx;
 mod ptxas;
@@ -26,6 +27,7 @@ cargo xtask TASK
   ptxas --selection      the same for the files that are checked in, which is what `test` does without ../shared/corpus
   ptxas --fetch          get ptxas from PyPI, for this tree only
   bench [ARGS]           the criterion benches
+  parity RESULTS         put a GPU's results (tests/litmus.sh --parity --results RESULTS) into docs/parity.md
   gpu-bundle             make gpu-bundle/, to be run on a machine with a GPU
 ";
 
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
             ptxas_table::run(ptxas_table::Extent::Whole, Some(file.as_ref()))
         }
         ["bench", rest @ ..] => bench::run(rest),
+        ["parity", results] => parity::merge(results.as_ref()),
         ["gpu-bundle"] => bundle::make(),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");
