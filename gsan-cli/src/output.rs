@@ -19,6 +19,8 @@ pub struct Reporter {
     pub out: Option<PathBuf>,
     /// Files beside which sources are looked for.
     pub beside: Vec<PathBuf>,
+    /// Sources that are in no file, by name.
+    pub inline: Vec<(String, String)>,
 }
 
 impl Reporter {
@@ -52,9 +54,7 @@ impl Reporter {
     }
 
     fn sources(&self) -> Sources {
-        self.beside
-            .iter()
-            .fold(Sources::new(), |s, file| s.beside(file))
+        sources(&self.beside, &self.inline)
     }
 
     /// What nobody may miss, whichever format was asked for: instructions that are not checked, and a failed run.
@@ -96,6 +96,13 @@ impl Reporter {
             ));
         }
     }
+}
+
+/// Looks for sources beside these files, and knows those texts.
+pub fn sources(beside: &[PathBuf], inline: &[(String, String)]) -> Sources {
+    let found = beside.iter().fold(Sources::new(), |s, file| s.beside(file));
+    let known = |s: Sources, (name, text): &(String, String)| s.bundled(name.clone(), text.clone());
+    inline.iter().fold(found, known)
 }
 
 fn printed_line(p: &Printed) -> String {

@@ -205,6 +205,11 @@ fn warps_of_a_block_without_a_barrier_are_named() {
         out.contains(&help)
     };
     assert!(named(0, 1) || named(1, 0), "{out}");
+    // The module's text is in the scenario.
+    assert!(
+        out.contains("|     @!%q ld.global.u32 %v, [%p];\n"),
+        "{out}"
+    );
     let fixed = WARPS.replace("// BARRIER", "bar.sync 0;");
     let fixed = scratch("warps_fixed.toml", &fixed);
     let (code, out, err) = gsan(&["run", fixed.to_str().unwrap(), "--schedules", "4"]);

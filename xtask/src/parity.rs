@@ -9,11 +9,20 @@ use std::path::Path;
 /// How the sentence begins that says where the column comes from.
 const LEGEND: &str = "\"GPU\" ";
 
+/// What tests/litmus.sh calls the simulated device.
+const SIMULATOR: &str = "the simulator";
+
 /// Merges a result list into the table.
 pub fn merge(list: &Path) -> Result {
     let text = fs::read_to_string(list).about(list.display())?;
     let results = Results::parse(&text)
         .map_err(|(line, why)| Failure::new(format!("{}:{line}: {why}", list.display())))?;
+    if results.device == SIMULATOR {
+        return Err(Failure::new(format!(
+            "{} was made on the simulator; the column is for a GPU",
+            list.display()
+        )));
+    }
     let page = root().join("docs/parity.md");
     let table = fs::read_to_string(&page).about(page.display())?;
     let shown = list.strip_prefix(root()).unwrap_or(list);

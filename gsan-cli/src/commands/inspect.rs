@@ -1,6 +1,6 @@
 //! `gsan inspect`
 
-use super::run::{exit_code, files, scenario, time_limit};
+use super::run::{exit_code, files, inline, scenario, time_limit};
 use crate::args::{InspectArgs, InspectFormat, WordSpec};
 use crate::device;
 use crate::failure::{Failure, Result};
@@ -8,7 +8,6 @@ use crate::interrupt;
 use crate::output;
 use crate::ptx::one_line;
 use crate::render::inspect::{Inspected, Touched, WordsOf, text};
-use crate::render::source::Sources;
 use crate::render::text::outcome_sentence;
 use crate::render::{inspect_json, plural};
 use crate::scenario::issue::Issuer;
@@ -64,9 +63,7 @@ pub fn run(args: &InspectArgs) -> Result<u8> {
         InspectFormat::Json => inspect_json::render(&inspected, &report),
         InspectFormat::Text if args.json => inspect_json::render(&inspected, &report),
         InspectFormat::Text => {
-            let sources = files(&scenario)
-                .iter()
-                .fold(Sources::new(), |s, file| s.beside(file));
+            let sources = output::sources(&files(&scenario), &inline(&scenario));
             text(&inspected, &report, &sources)
         }
     };

@@ -24,6 +24,7 @@ pub fn run(args: &ReportArgs) -> Result<u8> {
         format: args.format,
         out: args.out.clone(),
         beside: vec![args.file.clone()],
+        inline: Vec::new(),
     };
     reporter.emit(&report, &printed)?;
     Ok(exit::CLEAN)

@@ -105,6 +105,7 @@ fn reporter(args: &RunArgs, scenario: &Scenario) -> Reporter {
         format: args.format,
         out: args.out.clone(),
         beside: files(scenario),
+        inline: inline(scenario),
     }
 }
 
@@ -147,6 +148,15 @@ fn on_expiry(reporter: Reporter, scenario: Scenario) -> OnExpiry {
         };
         std::process::exit(i32::from(code));
     })
+}
+
+/// The modules that stand in the scenario itself, as reports call them.
+pub fn inline(scenario: &Scenario) -> Vec<(String, String)> {
+    let texts = scenario.modules.iter().filter_map(|m| match &m.source {
+        ModuleSource::File(_) => None,
+        ModuleSource::Inline(text) => Some((m.name.clone(), text.clone())),
+    });
+    texts.collect()
 }
 
 /// How long one wait may take.

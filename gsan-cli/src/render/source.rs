@@ -1,5 +1,6 @@
 //! Finds the source lines that a report names.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ const MAX_BYTES: u64 = 64 << 20;
 #[derive(Debug, Default)]
 pub struct Sources {
     dirs: Vec<PathBuf>,
-    bundled: Vec<(&'static str, &'static str)>,
+    bundled: Vec<(Cow<'static, str>, Cow<'static, str>)>,
     cache: RefCell<HashMap<String, Option<Vec<String>>>>,
 }
 
@@ -31,8 +32,12 @@ impl Sources {
     }
 
     /// Knows this text under any path that ends in `name`, wherever the program runs.
-    pub fn bundled(mut self, name: &'static str, text: &'static str) -> Sources {
-        self.bundled.push((name, text));
+    pub fn bundled(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        text: impl Into<Cow<'static, str>>,
+    ) -> Sources {
+        self.bundled.push((name.into(), text.into()));
         self
     }
 
@@ -48,7 +53,11 @@ impl Sources {
 
     fn find(&self, file: &str) -> Option<Vec<String>> {
         let path = Path::new(file);
-        if let Some((_, text)) = self.bundled.iter().find(|(name, _)| path.ends_with(name)) {
+        if let Some((_, text)) = self
+            .bundled
+            .iter()
+            .find(|(name, _)| path.ends_with(name.as_ref()))
+        {
             return Some(split(text));
         }
         let name = path.file_name()?;

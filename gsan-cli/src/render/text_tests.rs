@@ -83,7 +83,7 @@ fn the_earlier_line_is_shown_where_it_is_known() {
     site.inlined_at.clear();
     report.races[0].prior.site = Some(site);
     let source = HANDOFF.replacen("\n\n\n\n\n\n\n\n\n", "\n\n\n\n\n\n\n\n  data[i] = 1;\n", 1);
-    let sources = Sources::new().bundled("handoff.cu", Box::leak(source.into_boxed_str()));
+    let sources = Sources::new().bundled("handoff.cu", source);
     let text = plain(&report, &sources);
     assert!(!text.contains("not kept"), "{text}");
     let snippet = "  --> handoff.cu:9\n   |\n 9 |   data[i] = 1;\n   |   ^^^^^^^^^^^^ the earlier access\n   |\n";
