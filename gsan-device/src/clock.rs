@@ -507,6 +507,15 @@ impl<M: Machine> State<M> {
     pub fn pend(self, from: Lookup<M>, addr: u64) {
         let m = self.m;
         self.learn_own_block(from, false);
+        if let Lookup::Found(p) = from
+            && p.thread == self.thread_id()
+            && p.joined() == 0
+            && p.epoch() >= self.start_epoch()
+            && p.intact()
+        {
+            // The block's own: there is nothing about others in it that is not known.
+            return;
+        }
         self.pend_at(addr);
         let key = Self::key(from);
         if m.load64_acquire(field!(self.addr, ThreadState, last_pending)) == key {

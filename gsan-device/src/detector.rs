@@ -250,8 +250,16 @@ fn own_block_seen<C: Cell, M: Machine>(
 /// A fence. At block scope it orders the block's warps only. The warp's threads that
 /// meet it together are one, and the first of them does the work.
 pub fn fence<M: Machine>(me: State<M>, op: Op) {
-    if op.order().acquires() && me.tells_warps_apart() {
-        me.know_pending_block();
+    let flags = me.m.load32(field!(me.global, GlobalState, flags));
+    let in_order =
+        op.order() == Order::Sc && flags & GlobalState::SC_ORDER != 0 && !without(Edge::ScOrder);
+    if me.tells_warps_apart() {
+        if op.order().acquires() {
+            me.know_pending_block();
+        }
+        if in_order {
+            me.sc_fence();
+        }
     }
     if op.scope() <= Scope::Cta {
         return;
@@ -263,11 +271,7 @@ pub fn fence<M: Machine>(me: State<M>, op: Op) {
         }
         if op.order().releases() && !without(Edge::FenceRelease) {
             let epoch = me.close_epoch();
-            let flags = me.m.load32(field!(me.global, GlobalState, flags));
-            if op.order() == Order::Sc
-                && flags & GlobalState::SC_ORDER != 0
-                && !without(Edge::ScOrder)
-            {
+            if in_order {
                 sc_order(me, op.scope(), epoch);
             }
             // The block's threads fence concurrently: the later epoch wins, whoever stores last.

@@ -132,6 +132,17 @@ impl<M: Machine> State<M> {
         self.raise_word(self.of_warp(offset_of!(ThreadState, reach)), epoch);
     }
 
+    /// Takes the place after the block's last `fence.sc` in their order.
+    pub fn sc_fence(self) {
+        let group = self.m.group();
+        if self.m.leads(group) {
+            let last = field!(self.addr, ThreadState, sc_block);
+            self.know_block(self.m.load32(last), true);
+            self.m.max32(last, self.close_epoch());
+        }
+        self.m.join_group(group);
+    }
+
     /// Takes what a release knows of this block's own warps, whoever published it.
     pub fn learn_own_block(self, from: Lookup<M>, acquires: bool) {
         if !self.tells_warps_apart() || without(Edge::OwnBlock) {

@@ -147,8 +147,8 @@ pub struct ThreadState {
     pub intra_block: u32,
     /// Where relaxed reads made clocks pending, a bit for each hash of an address.
     pub pending_places: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Epoch closed by the block's last `fence.sc`.
+    pub sc_block: Epoch,
     /// The release of the device's last `fence.sc` ([`SyncClock`](super::SyncClock)); of a device's first thread only.
     pub sc_device: u64,
     /// The same for system scope; of the very first thread only.

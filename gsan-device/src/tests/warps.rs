@@ -530,6 +530,25 @@ fn the_order_of_sc_fences_counts_on_demand() {
 }
 
 #[test]
+fn sc_fences_order_the_warps_of_a_block() {
+    let run = |sc_order: bool, order: Order| {
+        let d = new_device(Shape {
+            sc_order,
+            ..Shape::default()
+        });
+        let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 2);
+        w[0].store(0);
+        w[0].fence(order, Scope::Cta);
+        w[1].fence(Order::Sc, Scope::Cta);
+        w[1].load(0);
+        found(&d)
+    };
+    assert_eq!(run(true, Order::Sc), []);
+    assert_eq!(run(true, Order::AcqRel), [(RAW, INTRA)]);
+    assert_eq!(run(false, Order::Sc), [(RAW, INTRA)]);
+}
+
+#[test]
 fn the_later_sc_fence_orders_nothing_for_the_earlier() {
     let d = new_device(Shape {
         sc_order: true,
