@@ -56,7 +56,9 @@ fn intra_block(race: &Race, report: &Report) -> String {
     let warps = warp(current, report).zip(warp(prior, report));
     match (same, warps, current.block) {
         (true, Some((a, b)), Some(block)) => format!(
-            "warp {a} and warp {b} of block {}: no barrier between them (__syncthreads(), bar.sync, or a release and an acquire)",
+            "warp {} and warp {} of block {}: no barrier between them (__syncthreads(), bar.sync, or a release and an acquire)",
+            a.min(b),
+            a.max(b),
             triple(block)
         ),
         (true, ..) => {
@@ -145,7 +147,7 @@ mod tests {
         let (race, report) = intra(([0, 1, 0], 3), ([63, 0, 0], 3));
         let text = advice(&race, &report);
         assert!(
-            text.starts_with("warp 2 and warp 1 of block (3,0,0): no barrier between them"),
+            text.starts_with("warp 1 and warp 2 of block (3,0,0): no barrier between them"),
             "{text}"
         );
     }
