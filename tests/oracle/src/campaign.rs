@@ -36,6 +36,8 @@ pub struct Kind {
     pub widths: Width,
     /// The device.
     pub device: DeviceKind,
+    /// Whether the detector follows the order of `fence.sc`s.
+    pub sc_order: bool,
 }
 
 /// [`Widths`], in an order for tables.
@@ -81,37 +83,46 @@ impl Kind {
         } else {
             Width::Any
         };
-        Kind { widths, device }
+        Kind {
+            widths,
+            device,
+            sc_order: random.chance(40),
+        }
     }
 }
 
 /// The devices of one thread, laid out once.
 pub struct Bench {
-    setups: [Setup; 6],
-    reference: Reference,
+    setups: Vec<Setup>,
+    reference: [Reference; 2],
 }
 
 impl Bench {
     /// Lays them out.
     pub fn new(format: Format) -> Bench {
+        let make = [
+            Setup::roomy,
+            Setup::small_ring,
+            Setup::reused,
+            Setup::crowded,
+            Setup::aged,
+            Setup::old,
+        ];
+        let plain = make.iter().map(|make| make(format));
+        let sc_order = make.iter().map(|make| make(format).with_sc_order());
         Bench {
-            setups: [
-                Setup::roomy(format),
-                Setup::small_ring(format),
-                Setup::reused(format),
-                Setup::crowded(format),
-                Setup::aged(format),
-                Setup::old(format),
-            ],
-            reference: Reference::new(format),
+            setups: plain.chain(sc_order).collect(),
+            reference: [false, true].map(|sc_order| Reference::new(format, sc_order)),
         }
     }
 
     /// Runs a program under one schedule and compares.
-    pub fn check(&self, program: &Program, device: DeviceKind, schedule: u64) -> Outcome {
-        let setup = &self.setups[device as usize];
+    pub fn check(&self, program: &Program, kind: Kind, schedule: u64) -> Outcome {
+        let half = self.setups.len() / 2 * usize::from(kind.sc_order);
+        let setup = &self.setups[half + kind.device as usize];
         let run = interpreter::run(program, setup, schedule);
-        compare(program, setup, &run, &self.reference)
+        let reference = &self.reference[usize::from(kind.sc_order)];
+        compare(program, setup, &run, reference)
     }
 }
 
@@ -228,7 +239,7 @@ impl Campaign {
             i += jobs;
             let kind = self.only.unwrap_or(Kind::of(seed));
             let program = program_of(seed, kind);
-            let outcome = bench.check(&program, kind.device, schedule_of(seed));
+            let outcome = bench.check(&program, kind, schedule_of(seed));
             summary.note(seed, kind, outcome);
             progress(1);
         }
@@ -245,7 +256,7 @@ pub fn minimise(case: &Case, format: Format, without: Option<Edge>) -> (Program,
         // A smaller program needs another schedule: try its own first, then some more.
         let schedules = std::iter::once(schedule_of(case.seed)).chain(0..40);
         schedules.into_iter().find_map(|schedule| {
-            let outcome = bench.check(program, case.kind.device, schedule);
+            let outcome = bench.check(program, case.kind, schedule);
             let failures: Vec<String> = (outcome.failures.iter())
                 .filter(|f| f.false_alarm == case.false_alarm)
                 .map(|f| f.to_string())

@@ -40,6 +40,8 @@ pub enum Class {
     FailedCas,
     /// A write after a release fence counts as published by the fence.
     FenceEpoch,
+    /// An acquire operation acquired what had been read elsewhere.
+    AcquiredElsewhere,
     /// The thread had observed the word, or knows who had.
     Observed,
     /// Memory without shadow, whose accesses aren't checked.
@@ -133,9 +135,14 @@ pub struct Reference {
 
 impl Reference {
     /// They are laid out once.
-    pub fn new(format: Format) -> Reference {
+    pub fn new(format: Format, sc_order: bool) -> Reference {
+        let roomy = Setup::roomy(format);
         Reference {
-            roomy: Setup::roomy(format),
+            roomy: if sc_order {
+                roomy.with_sc_order()
+            } else {
+                roomy
+            },
         }
     }
 
@@ -154,7 +161,7 @@ impl Reference {
 type Weaken = fn(&mut Model);
 
 /// The weakened rules, in the order in which they are tried; each adds to those before.
-const STEPS: [(Class, Weaken); 9] = [
+const STEPS: [(Class, Weaken); 10] = [
     (Class::ClusterScope, |m| m.cluster_is_device = true),
     (Class::BlockIdentity, |m| m.blocks = true),
     (Class::MixedWidth, |m| m.any_width = true),
@@ -163,6 +170,7 @@ const STEPS: [(Class, Weaken); 9] = [
     (Class::FailedCas, |m| m.failed_cas = true),
     (Class::ForeignClock, |m| m.hashed_foreign = true),
     (Class::FenceEpoch, |m| m.fence_epoch = true),
+    (Class::AcquiredElsewhere, |m| m.any_pending = true),
     (Class::Observed, |m| m.observed_word = true),
 ];
 
@@ -181,10 +189,12 @@ pub fn compare(program: &Program, setup: &Setup, run: &Run, reference: &Referenc
             .collect();
         current.iter().for_each(|&c| found[c] = true);
         let no_sc = no_sc.get_or_insert_with(|| {
+            // Where the detector follows it, it is no excuse.
+            let sc_fences = setup.shape.sc_order;
             Oracle::new(
                 &run.trace,
                 Model {
-                    sc_fences: false,
+                    sc_fences,
                     ..Model::PTX
                 },
             )
@@ -326,7 +336,8 @@ impl Explain<'_> {
             return match self.setup.format {
                 Format::Reference => Class::SameBlock,
                 Format::Wide if s.warp() == t.warp() => Class::SameWarp,
-                Format::Wide => Class::IntraBlockApprox,
+                Format::Wide if a.place.space == Space::Foreign => Class::NoShadow,
+                Format::Wide => self.limits(x, y).unwrap_or(Class::IntraBlockApprox),
             };
         }
         if a.place.space == Space::Foreign {
@@ -337,20 +348,23 @@ impl Explain<'_> {
                 return *class;
             }
         }
-        // The same instructions, without what the hooks' distance and the device's limits add.
-        for (which, class) in [(0, Class::Window), (1, Class::Slot), (2, Class::RingWrap)] {
-            if self.found_again(which, x, y) {
-                return match (class, self.setup.age) {
-                    (Class::Window, _) => class,
-                    (_, 0) if self.run.counters.ring_wrap > 0 && self.setup.roomy => {
-                        Class::RingWrap
-                    }
-                    (_, 0) => class,
-                    _ => Class::Saturated,
-                };
-            }
+        self.limits(x, y).unwrap_or_else(|| self.history(x, y))
+    }
+
+    /// The same instructions, without what the hooks' distance and the device's limits add.
+    fn limits(&mut self, x: usize, y: usize) -> Option<Class> {
+        if self.found_again(0, x, y) {
+            Some(Class::Window)
+        } else if self.found_again(1, x, y) {
+            let wrapped = self.run.counters.ring_wrap > 0 && self.setup.roomy;
+            Some(match self.setup.age {
+                0 if wrapped => Class::RingWrap,
+                0 => Class::Slot,
+                _ => Class::Saturated,
+            })
+        } else {
+            None
         }
-        self.history(x, y)
     }
 
     fn weaker(&mut self, step: usize) -> &Oracle {
@@ -371,9 +385,6 @@ impl Explain<'_> {
 
     /// Whether a replay found either access.
     fn found_again(&mut self, which: u8, x: usize, y: usize) -> bool {
-        if which > 1 {
-            return false;
-        }
         let found = self.replays.entry(which).or_insert_with(|| {
             let setup = if which == 0 {
                 self.setup
@@ -424,8 +435,10 @@ impl Explain<'_> {
                 let mut kept: Vec<_> = (0..=y)
                     .filter(|&e| shared(e))
                     .map(|e| {
+                        let thread = events[e].access.thread;
                         (
                             block(e),
+                            self.run.trace.threads[thread].warp(),
                             events[e].access.writes,
                             events[e].access.scope,
                             events[e].access.place,

@@ -51,6 +51,19 @@ pub const MEMORY: usize = 3 * Space::SIZE as usize;
 pub const MAX_STEPS: usize = 12;
 
 impl Setup {
+    /// The same for a detector that follows the order of `fence.sc`s.
+    pub fn with_sc_order(self) -> Setup {
+        let shape = Shape {
+            sc_order: true,
+            ..self.shape
+        };
+        Setup {
+            device: Device::new(shape),
+            shape,
+            ..self
+        }
+    }
+
     fn with(format: Format, num_sms: u32, slots_per_sm: u32, ring: u32, age: u32) -> Setup {
         let shape = Shape {
             num_sms,
@@ -59,6 +72,7 @@ impl Setup {
             real_size: u64::from(Space::SIZE),
             race_capacity: 512,
             launches: MAX_STEPS as u32,
+            sc_order: false,
             rows: 3 * MAX_STEPS as u32 + 4,
             cell: match format {
                 Format::Reference => ReferenceCell::STRIDE,
@@ -596,22 +610,23 @@ impl<'a> Machine<'a> {
             return;
         };
         self.entered[block] = true;
-        for t in first..first + count {
-            // One grid of a stream runs at a time: that tells grids apart.
-            let host = self.setup.device.thread(
-                stream as u64,
-                self.sm_of_block[block],
-                info.block as u32,
-                self.threads[t].info.linear,
-                count as u32,
-            );
-            if t == first {
-                block::enter(host, self.records_of_step[step]);
-            }
-            self.threads[t].host = Some(host);
+        let all = self.program.kernels[info.kernel].block_threads();
+        let sm = self.sm_of_block[block];
+        // One grid of a stream runs at a time: that tells grids apart.
+        let host = |linear| {
+            let device = &self.setup.device;
+            device.thread(stream as u64, sm, info.block as u32, linear, all)
+        };
+        block::enter(host(0), self.records_of_step[step]);
+        let threads = first..first + count;
+        // The lanes that do nothing leave at once.
+        let idle = (0..all).filter(|l| !threads.clone().any(|t| self.threads[t].info.linear == *l));
+        idle.for_each(|linear| block::exit(host(linear)));
+        for t in threads.clone() {
+            self.threads[t].host = Some(host(self.threads[t].info.linear));
             self.threads[t].phase = Phase::Before;
-            self.skip_to_work(t);
         }
+        threads.for_each(|t| self.skip_to_work(t));
     }
 
     fn op(&self, t: usize) -> Option<Op> {
@@ -679,7 +694,10 @@ impl<'a> Machine<'a> {
             Some(Op::Fence { order, scope }) => {
                 detector::fence(state, Word::new(layout::Access::Fence, 0, order, scope));
             }
-            _ => {}
+            Some(Op::Barrier(barrier)) => {
+                detector::barrier_before(state, barrier.id, barrier.count);
+            }
+            None => {}
         }
         self.threads[t].phase = Phase::Instruction;
     }
@@ -749,7 +767,10 @@ impl<'a> Machine<'a> {
     }
 
     /// The hook behind a barrier that the thread has waited for.
-    fn after_barrier(&mut self, t: usize, _barrier: Barrier) {
+    fn after_barrier(&mut self, t: usize, barrier: Barrier) {
+        if let Some(state) = self.state(t) {
+            detector::barrier_after(state, barrier.id, barrier.count);
+        }
         self.threads[t].index += 1;
         self.skip_to_work(t);
     }

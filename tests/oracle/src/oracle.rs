@@ -48,6 +48,8 @@ pub struct Model {
     pub failed_cas: bool,
     /// A strong write after a release fence counts as part of what the fence publishes, and so does what was acquired since.
     pub fence_epoch: bool,
+    /// An acquire operation acquires all that its thread has read, wherever.
+    pub any_pending: bool,
     /// A strong read of a word orders all earlier strong accesses to it before the reader's block, not only the writes that it
     /// observed.
     pub observed_word: bool,
@@ -71,6 +73,7 @@ impl Model {
         weak_keeps: false,
         failed_cas: false,
         fence_epoch: false,
+        any_pending: false,
         observed_word: false,
         any_read_observes: false,
         distrust: false,
@@ -129,6 +132,7 @@ pub struct Event {
 /// For [`Model::observed_word`]: a reader of a word.
 struct Observer {
     agent: usize,
+    thread: usize,
     /// Its last read.
     seq: u32,
     /// It has observed the last write.
@@ -508,7 +512,9 @@ impl Oracle {
             }
             // A strong read of the location, then this.
             for (place, pattern) in &self.agents[agent].pending {
-                if self.same_place(*place, access.place) && self.meet(pattern, last) {
+                let here = self.same_place(*place, access.place) && self.meet(pattern, last);
+                let fence = (access.thread, access.scope, None);
+                if here || self.model.any_pending && self.meet(pattern, fence) {
                     usable.push(Rc::clone(&pattern.clock));
                 }
             }
@@ -539,9 +545,11 @@ impl Oracle {
             if self.model.kept_release && self.model.weak_keeps {
                 let clock = &self.agents[event.agent].clock;
                 for write in sources.iter().map(|&s| &self.events[s]) {
+                    // The cell tells a block's warps apart, and what they know of each other, where this model doesn't.
                     let unordered = write.patterns.iter().filter(|p| {
                         let agent = self.agents_of[p.thread];
                         clock[agent] < p.clock[agent]
+                            || agent == event.agent && p.thread != access.thread
                     });
                     event.patterns.extend(unordered.cloned());
                     event.reach = event.reach.max(write.reach);
@@ -662,11 +670,12 @@ impl Oracle {
         event.has_observed_reads = known.any(|o| o.some);
         for word in first..=last {
             let list = self.observers.entry(word).or_default();
-            if access.reads {
-                match list.iter_mut().find(|o| o.agent == event.agent) {
+            if access.reads || self.model.any_read_observes {
+                match list.iter_mut().find(|o| o.thread == access.thread) {
                     Some(o) => o.seq = event.known_as,
                     None => list.push(Observer {
                         agent: event.agent,
+                        thread: access.thread,
                         seq: event.known_as,
                         last: false,
                         some: false,
@@ -675,9 +684,11 @@ impl Oracle {
             }
             let own = |o: &Observer| o.agent == event.agent;
             if access.writes {
+                // Where somebody had observed something, its writer stays marked as well.
+                let any = self.model.any_read_observes && list.iter().any(|o| o.last || o.some);
                 for o in list {
                     o.last = own(o) && access.reads;
-                    o.some |= o.last;
+                    o.some |= o.last || any;
                 }
             } else if access.is_strong() && (others_wrote || self.model.any_read_observes) {
                 for o in list.iter_mut().filter(|o| own(o)) {

@@ -24,6 +24,14 @@ pub struct Kernel {
     pub blocks: Vec<Block>,
 }
 
+impl Kernel {
+    /// Threads per block of the grid.
+    pub fn block_threads(&self) -> u32 {
+        let warps = self.blocks.iter().map(Block::warps).max();
+        (WARP * warps.unwrap_or(1).max(1)) as u32
+    }
+}
+
 /// A block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {

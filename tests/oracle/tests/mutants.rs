@@ -18,7 +18,7 @@ fn killer(edge: Edge, format: Format) -> Option<Case> {
     let whole = Bench::new(format);
     campaign.run(&|_| {}).cases.into_iter().find(|case| {
         let program = program_of(case.seed, case.kind);
-        let outcome = whole.check(&program, case.kind.device, schedule_of(case.seed));
+        let outcome = whole.check(&program, case.kind, schedule_of(case.seed));
         outcome.failures.is_empty()
     })
 }

@@ -80,7 +80,7 @@ impl Judge {
     /// Lays out the devices that it explains misses on.
     pub fn new(format: Format) -> Judge {
         Judge {
-            reference: Reference::new(format),
+            reference: Reference::new(format, false),
         }
     }
 

@@ -81,12 +81,6 @@ pub fn launchable(program: &Program) -> Program {
     program
 }
 
-/// Threads per block of a kernel's grid.
-pub fn block_threads(kernel: &Kernel) -> u32 {
-    let warps = kernel.blocks.iter().map(Block::warps).max().unwrap_or(1);
-    (WARP * warps.max(1)) as u32
-}
-
 impl Module {
     /// A module for `programs` programs, whose waits try that often.
     pub fn new(programs: usize, patience: Option<u32>) -> Module {

@@ -169,7 +169,7 @@ impl Stack {
                     let k = &program.kernels[kernel];
                     let name = emit::kernel_name(n, kernel);
                     let grid = [k.blocks.len() as u32, 1, 1];
-                    let block = [emit::block_threads(k), 1, 1];
+                    let block = [k.block_threads(), 1, 1];
                     let mut spec = LaunchSpec::new(
                         self.module,
                         &name,
