@@ -90,6 +90,7 @@ Examples:
   gsan run k.ptx --kernel scale --grid 64 --block 256 --arg 'buf:f32[16384]=iota' --arg f32=2 --print 0:8
   gsan run k.ptx --kernel reduce --grid 4 --block 32,4 --shared 1024 --schedules 16 --format json --out r.json \\
       --arg 'buf:u32[4096]=rand:1' --arg 'buf:u32[1]'
+  gsan run main.ptx queue.ptx --kernel fill --grid 8 --block 32 --arg 'buf:u32[8]'     two modules, linked
   gsan run handoff.toml --device sim --seed 7
 
 Exit codes: 0 no race, 1 a race (with [expect]: something differs from it), 2 bad usage or input,
@@ -114,6 +115,10 @@ pub struct RunArgs {
     /// What the shadow keeps per word. Default: wide, or what the scenario says.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub cell: Option<CellArg>,
+    /// Each fence.sc (and membar) synchronises with the next one, as PTX has it. Without it two of them order accesses as in
+    /// C++: only through a value that one side wrote and the other read.
+    #[arg(long)]
+    pub sc_order: bool,
     /// Which findings are not reported.
     #[command(flatten)]
     pub classes: ClassArgs,

@@ -163,6 +163,8 @@ pub(crate) struct RuntimeState {
 pub(crate) struct Common {
     pub(crate) layout: Layout,
     pub(crate) seed: u32,
+    /// Whether each `fence.sc` synchronises with the next.
+    pub(crate) sc_order: bool,
 }
 
 /// Blocks that a multiprocessor of the device can hold, by its attributes.
@@ -275,6 +277,11 @@ impl DeviceState {
             DeviceMemory::zeroed(device, bytes_of(RACE_CAPACITY, size_of::<RaceKey>()))?;
         let counters = DeviceMemory::zeroed(device, size_of::<Counters>() as u64)?;
         let records = PinnedMemory::new(device, bytes_of(RACE_CAPACITY, size_of::<RaceRecord>()))?;
+        let sc_order = if common.sc_order {
+            GlobalState::SC_ORDER
+        } else {
+            0
+        };
         let shared = if shape.num_devices > 1 {
             GlobalState::SHARED_SHADOW
         } else {
@@ -306,7 +313,7 @@ impl DeviceState {
             race_keys: race_keys.address,
             race_records: records.address,
             counters: counters.address,
-            flags: GlobalState::COUNT_ACCESSES | shared,
+            flags: GlobalState::COUNT_ACCESSES | shared | sc_order,
             reserved: 0,
         };
         copy_from_host(device, global.address, bytemuck::bytes_of(&state))?;

@@ -46,6 +46,7 @@ pub fn run(args: &DemoArgs) -> Result<u8> {
         seed: args.seed,
         schedules: args.schedules,
         cell: None,
+        sc_order: false,
         classes_off: Vec::new(),
         instrument: true,
         time_limit: TIME_LIMIT,

@@ -36,6 +36,7 @@ pub fn run(args: &InspectArgs) -> Result<u8> {
         seed: args.seed,
         schedules: 1,
         cell: args.cell.map(Into::into),
+        sc_order: false,
         classes_off: Vec::new(),
         instrument: true,
         time_limit: time_limit(args.timeout, &scenario, chosen.simulated),

@@ -42,6 +42,7 @@ pub fn run(args: &RunArgs) -> Result<u8> {
         seed: args.seed,
         schedules: args.schedules.or(expected).unwrap_or(1),
         cell: args.cell.map(Into::into),
+        sc_order: args.sc_order,
         classes_off: args.classes.no_class.clone(),
         instrument: !args.no_instrument,
         time_limit: time_limit(args.timeout, &scenario, chosen.simulated),

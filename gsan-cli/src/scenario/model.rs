@@ -64,6 +64,8 @@ pub struct DeviceShape {
     pub clock_buffer_size: Option<u32>,
     /// The shadow cells' format.
     pub cell: Option<CellFormat>,
+    /// Each `fence.sc` synchronises with the next.
+    pub sc_order: bool,
 }
 
 /// `[[module]]`

@@ -139,6 +139,7 @@ impl Resolver<'_> {
             blocks_per_sm: positive("blocks_per_sm", &raw.blocks_per_sm, 64)?,
             slots_per_sm: positive("slots_per_sm", &raw.slots_per_sm, 32)?,
             clock_buffer_size: positive("clock_buffer_size", &raw.clock_buffer_size, 1 << 20)?,
+            sc_order: raw.sc_order,
             cell: match &raw.cell {
                 Some(name) => Some(match name.get_ref().as_str() {
                     "wide" => CellFormat::Wide,

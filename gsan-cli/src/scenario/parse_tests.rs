@@ -113,6 +113,7 @@ fn everything_that_the_format_has() {
             slots_per_sm: Some(2),
             clock_buffer_size: Some(64),
             cell: Some(CellFormat::Reference),
+            sc_order: false,
         }
     );
     assert_eq!(

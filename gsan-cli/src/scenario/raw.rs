@@ -32,6 +32,8 @@ pub(super) struct Device {
     pub timeout: Option<Spanned<u32>>,
     pub cell: Option<Spanned<String>>,
     #[serde(default)]
+    pub sc_order: bool,
+    #[serde(default)]
     pub classes_off: Vec<Spanned<String>>,
 }
 

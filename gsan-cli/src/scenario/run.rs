@@ -27,6 +27,8 @@ pub struct Options {
     pub schedules: u32,
     /// The shadow cells' format; `None`: as the scenario says.
     pub cell: Option<gsan_host::CellFormat>,
+    /// Whether each `fence.sc` synchronises with the next, even if the scenario does not say so.
+    pub sc_order: bool,
     /// Report classes that are switched off, besides those that the scenario switches off.
     pub classes_off: Vec<RaceClass>,
     /// Whether anything is checked.
@@ -227,6 +229,7 @@ impl<'a> Prepared<'a> {
             .slots_per_sm(shape.slots_per_sm)
             .clock_buffer_size(shape.clock_buffer_size)
             .cell(options.cell.or(shape.cell).unwrap_or_default())
+            .sc_order(options.sc_order || shape.sc_order)
             .classes_off(&[&self.scenario.classes_off[..], &options.classes_off].concat())
             .seed(seed as u32)
             .schedule_seed(options.device.simulated.then_some(seed))

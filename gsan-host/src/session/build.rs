@@ -46,6 +46,7 @@ pub struct Builder {
     schedule_seed: Option<u64>,
     instrument: bool,
     cell: CellFormat,
+    sc_order: bool,
     classes_off: Vec<RaceClass>,
     watchdog: Option<(Duration, OnExpiry)>,
     interrupt: Option<&'static AtomicBool>,
@@ -61,6 +62,7 @@ impl Builder {
             schedule_seed: None,
             instrument: true,
             cell: CellFormat::default(),
+            sc_order: false,
             classes_off: Vec::new(),
             watchdog: None,
             interrupt: None,
@@ -107,6 +109,13 @@ impl Builder {
     /// The shadow cells' format, default [`CellFormat::Wide`].
     pub fn cell(mut self, format: CellFormat) -> Builder {
         self.cell = format;
+        self
+    }
+
+    /// True: each `fence.sc` synchronises with the next, as PTX has it. False (default): two of them synchronise as C++'s
+    /// do, only through a value that one side wrote and the other read.
+    pub fn sc_order(mut self, on: bool) -> Builder {
+        self.sc_order = on;
         self
     }
 
@@ -207,6 +216,7 @@ impl Builder {
         let common = Common {
             layout: reservation.layout(),
             seed: self.seed,
+            sc_order: self.sc_order,
         };
         let runtime = RuntimeState::new(devices, shape, &common)?;
         let mut pools = Vec::new();
