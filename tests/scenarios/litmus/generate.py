@@ -293,6 +293,17 @@ litmus("sb_dekker_racy", "Dekker's try-lock with too weak a fence",
        [role("st.relaxed.gpu.global.u32 [%x], 1;\nfence.acq_rel.gpu;\nld.relaxed.gpu.global.u32 %seen, [%y];", ENTER.replace("1;", "1; @@a")),
         role("st.relaxed.gpu.global.u32 [%y], 1;\nfence.acq_rel.gpu;\nld.relaxed.gpu.global.u32 %seen, [%x];", ENTER.replace("1;", "1; @@b"))],
        words=("x", "y", "data"), expect=[("a", race(kind="WAW", min=0)), ("b", race(kind="WAW", min=0))])
+SC_ONLY = [role("st.global.u32 [%data], 1;\nfence.sc.gpu;\nld.relaxed.gpu.global.u32 %seen, [%y];\nsetp.ne.u32 %yes, %seen, 0;\n"
+                "@%yes bra NEXT;\nst.relaxed.gpu.global.u32 [%z], 1;"),
+           role("st.relaxed.gpu.global.u32 [%y], 1;\nfence.sc.gpu;", wait("ld.relaxed.gpu.global.u32 %seen, [%z];"), LOAD_OK)]
+litmus("sb_sc_order", "a load that only the order of two fence.sc puts after the store",
+       "The writer did not see y, so its fence comes first; z says so, but the reader has no fence after it. By PTX's letter the "
+       "fences order the two (C++ would call it a race). With sc_order gsan goes by that. No race.",
+       SC_ONLY, words=("data", "y", "z"), device=("sc_order = true",))
+litmus("sb_sc_order_racy", "the same without sc_order",
+       "By default two fence.sc synchronise as C++'s do, only through a value that was read: the reader lacks the acquire fence after "
+       "reading z.",
+       [SC_ONLY[0], SC_ONLY[1].replace(LOAD_OK, LOAD)], words=("data", "y", "z"), expect=[("read", race(cls="missing-acquire", min=1))])
 litmus("r_relaxed", "R", "x, y against y, then a load of x; relaxed with fence.sc. Strong, no race.",
        [role("st.relaxed.gpu.global.u32 [%x], 1;\nfence.sc.gpu;\nst.relaxed.gpu.global.u32 [%y], 1;"),
         role("st.relaxed.gpu.global.u32 [%y], 2;\nfence.sc.gpu;\nld.relaxed.gpu.global.u32 %seen, [%x];")], words=XY)
