@@ -73,6 +73,8 @@ scenarios! {
     module_static_racy,
     pinned_mailbox_fixed,
     pinned_mailbox_racy,
+    separate_fixed,
+    separate_racy,
     shape_many_blocks,
     shape_one_block_per_sm,
     shape_shared_slots,

@@ -62,10 +62,16 @@ fn inputs() -> Vec<PathBuf> {
     for folder in ["scenarios", "scenarios/litmus", "scenarios/parity"] {
         inputs.extend(files_in(&tests.join(folder), "toml"));
     }
-    for folder in ["kernels/rust/ptx", "kernels/cuda/ptx", "kernels/ptx"] {
+    for folder in [
+        "kernels/rust/ptx",
+        "kernels/cuda/ptx",
+        "kernels/separate/ptx",
+        "kernels/ptx",
+    ] {
         inputs.extend(files_in(&tests.join(folder), "ptx"));
     }
     inputs.extend(files_in(&tests.join("kernels/cuda"), "cu"));
+    inputs.extend(files_in(&tests.join("kernels/separate"), "cu"));
     let crates = fs::read_dir(tests.join("kernels/rust"))
         .into_iter()
         .flatten()

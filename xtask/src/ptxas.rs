@@ -13,6 +13,9 @@ const ARCH: &str = "sm_80";
 /// ptxas has been seen to run away: 10 minutes, 12 GB.
 pub const LIMITS: &str = "ulimit -v 8000000; exec timeout 120 \"$@\"";
 
+/// Parts of a program.
+const SEPARATE: &str = "tests/kernels/separate/ptx";
+
 fn fetch_folder() -> PathBuf {
     target_dir().join("ptxas")
 }
@@ -76,10 +79,11 @@ pub fn assemble_all_with(gsan: &Path) -> Result {
         "gsan-device/ptx",
         "tests/kernels/rust/ptx",
         "tests/kernels/cuda/ptx",
+        SEPARATE,
         "tests/kernels/ptx",
     ] {
         for file in files_in(&root().join(folder), "ptx") {
-            let mut check = |file: &Path| match assemble(&ptxas, file) {
+            let mut check = |file: &Path| match assemble(&ptxas, file, folder == SEPARATE) {
                 Ok(()) => assembled += 1,
                 Err(failure) => failures.push(failure.to_string()),
             };
@@ -110,12 +114,14 @@ pub fn assemble_all_with(gsan: &Path) -> Result {
     Ok(())
 }
 
-fn assemble(ptxas: &Path, file: &Path) -> Result {
+/// Whole programs, or with `part` files that call functions of others.
+fn assemble(ptxas: &Path, file: &Path, part: bool) -> Result {
     let mut limited = Command::new("bash");
     limited
         .args(["-c", LIMITS, "bash"])
         .arg(ptxas)
         .arg(format!("-arch={ARCH}"))
+        .args(part.then_some("-c"))
         .arg(file)
         .args(["-o", "/dev/null"]);
     capture(&mut limited).map(|_| ())

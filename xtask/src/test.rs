@@ -189,6 +189,7 @@ fn add_the_rest(tree: &Path) -> Result {
     for folder in [
         "tests/scenarios",
         "tests/kernels/cuda/ptx",
+        "tests/kernels/separate/ptx",
         "tests/kernels/ptx",
     ] {
         for ending in ["toml", "ptx"] {
