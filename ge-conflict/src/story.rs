@@ -406,10 +406,14 @@ impl Teller<'_> {
             said.push(format!("edges make {} run before {me}", and(&before)));
         }
         if !outside.is_empty() {
+            let more = outside.len().saturating_sub(2);
+            outside.truncate(2);
+            if more > 0 {
+                outside.push(format!("{more} more"));
+            }
             said.push(format!(
-                "{} {} outside of graph {}, whose edges say nothing of {me}",
+                "{} use the memory outside of graph {}, whose edges say nothing of their order",
                 and(&outside),
-                if outside.len() == 1 { "is" } else { "are" },
                 graph.name
             ));
         }

@@ -355,6 +355,7 @@ fn mutated_files_never_panic() {
                 operators: 6,
                 layout: true,
                 subgraphs: true,
+                loops: false,
             },
         )
         .to_string();

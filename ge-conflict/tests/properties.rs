@@ -13,6 +13,7 @@ const ALL: Mix = Mix {
     operators: 8,
     layout: true,
     subgraphs: true,
+    loops: false,
 };
 
 fn load(text: &str) -> io::Loaded {

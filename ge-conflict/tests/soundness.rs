@@ -33,6 +33,7 @@ fn orders_see_right_values() {
         operators: 6,
         layout: false,
         subgraphs: false,
+        loops: false,
     };
     let (mut graphs, mut orders, mut reads) = (0, 0, 0);
     for seed in 100_000..112_000 {
@@ -59,6 +60,7 @@ fn without_the_pipeline_values_are_wrong() {
         operators: 6,
         layout: false,
         subgraphs: false,
+        loops: false,
     };
     let mut wrong = 0;
     for seed in 100_000..100_500 {
@@ -80,6 +82,7 @@ fn nothing_incompatible_shares_memory() {
         operators: 8,
         layout: true,
         subgraphs: false,
+        loops: false,
     };
     for seed in 200_000..204_000 {
         let Some((text, module)) = pipeline(seed, mix) else {

@@ -400,7 +400,9 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
     Ok(())
 }
 
-/// A loop of unknown shapes: what the condition reads must not be what the body writes.
+/// A loop of unknown shapes: what the condition reads must not be what the body writes. And a condition that uses the loop's
+/// state as scratch space must not do so to the state itself, which the body gets next (the observed implementation leaves
+/// that alone: its read-write pass looks into no loop, and its other rules only look at the body).
 fn while_condition(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
     let node = ctx.module.graph(g).node(id);
     let unknown = node.inputs.iter().any(|i| i.desc.is_unknown())
@@ -408,9 +410,8 @@ fn while_condition(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
     let Some(cond) = node.subgraphs.first().copied().flatten() else {
         return;
     };
-    if !(unknown || ctx.module.graph(g).is_unknown() || ctx.module.graph(cond).is_unknown()) {
-        return;
-    }
+    let dynamic =
+        unknown || ctx.module.graph(g).is_unknown() || ctx.module.graph(cond).is_unknown();
     let name = node.name.clone();
     let graph = ctx.module.graph(cond);
     let inputs: Vec<OutRef> = graph
@@ -422,9 +423,24 @@ fn while_condition(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
             [c] => !is_guard(graph, c.node),
             _ => true,
         })
+        .filter(|o| dynamic || overwritten(ctx.module, cond, *o, MAX_NESTING))
         .collect();
     if let Some(first) = inputs.first() {
         let a = ctx.module.out_name(cond, *first);
+        if !dynamic {
+            let k = parent_input(ctx.module, cond, first.node);
+            let why = format!(
+                "graph {} is the condition of the loop {name}: {a} is the memory in which {name} keeps its state, and an operator of \
+                 the condition uses it as scratch space, though the body needs the state next",
+                ctx.graph_name(cond)
+            );
+            let rule = "a loop's condition overwrites the loop's state";
+            let reason = reason(rule, a, format!("{name}.in.{k}"), why)
+                .order("the condition always runs before the body, and what it leaves overwritten is what the body is given")
+                .repair("the condition works on a copy, and the state stays as it is");
+            after(ctx, cond, &inputs, &reason);
+            return;
+        }
         let why = format!(
             "the shapes of the loop {name} are only known at run time, so its state may move to other memory from round to round, \
              and {a}, which the loop's condition reads, is that state"
@@ -440,6 +456,44 @@ fn while_condition(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
         .repair("the condition reads a copy, which stays where it is");
         after(ctx, cond, &inputs, &reason);
     }
+}
+
+/// How deep calls inside calls are looked into.
+const MAX_NESTING: usize = 8;
+
+/// Whether somebody uses this memory as scratch space: here, behind operators that hand it on, or in a call.
+fn overwritten(module: &Module, g: GraphId, from: OutRef, nesting: usize) -> bool {
+    let graph = module.graph(g);
+    let (mut todo, mut seen) = (vec![from], FxHashSet::default());
+    while let Some(at) = todo.pop() {
+        for c in graph.consumers(at) {
+            let n = graph.node(c.node);
+            if n.kind == Kind::While || crate::rw::overwrites(n, c.index as usize) {
+                return true;
+            }
+            let inner = n.subgraphs.iter().flatten().filter(|_| nesting > 0);
+            for s in inner.copied() {
+                let data = module.graph(s).iter().filter(|(_, d)| {
+                    d.kind.is_data() && d.parent_index() == Some(i64::from(c.index))
+                });
+                for (node, _) in data {
+                    if overwritten(module, s, OutRef { node, index: 0 }, nesting - 1) {
+                        return true;
+                    }
+                }
+            }
+            for o in 0..n.outputs.len() {
+                let next = OutRef {
+                    node: c.node,
+                    index: o as u32,
+                };
+                if alias_input(n, o) == Some(c.index as usize) && seen.insert(next) {
+                    todo.push(next);
+                }
+            }
+        }
+    }
+    false
 }
 
 fn branches(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {

@@ -1,6 +1,8 @@
 //! Random graphs for the property tests.
 #![allow(dead_code)]
 
+pub mod exempt;
+pub mod flat;
 pub mod simulation;
 
 use rand_core::{RngCore, SeedableRng};
@@ -34,6 +36,8 @@ pub struct Mix {
     pub operators: usize,
     pub layout: bool,
     pub subgraphs: bool,
+    /// Most subgraphs are loops.
+    pub loops: bool,
 }
 
 struct GraphBuilder {
@@ -126,7 +130,7 @@ fn operator(
     out: &mut Vec<Value>,
 ) {
     let name = format!("{}_n{k}", b.name);
-    if mix.subgraphs && depth < 2 && r.chance(15) {
+    if mix.subgraphs && depth < 2 && r.chance(if mix.loops { 30 } else { 15 }) {
         return control_flow(r, mix, b, &name, depth, out);
     }
     let mut ins = 1 + r.below(2);
@@ -235,7 +239,11 @@ fn control_flow(
     depth: usize,
     out: &mut Vec<Value>,
 ) {
-    let ty = *r.pick(&["If", "Case", "While", "PartitionedCall"]);
+    let ty = if mix.loops {
+        *r.pick(&["While", "While", "While", "If", "PartitionedCall"])
+    } else {
+        *r.pick(&["If", "Case", "While", "PartitionedCall"])
+    };
     let ins = 1 + r.below(2);
     let outs = if ty == "While" { ins } else { 1 + r.below(2) };
     let count = match ty {
