@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::render::json::Printed;
 use crate::render::source::Sources;
 use crate::render::text::clean;
-use crate::render::{json, sarif, text};
+use crate::render::{findings, json, sarif, text};
 use gsan_host::report::{Outcome, Report};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -75,6 +75,11 @@ impl Reporter {
                 clean(u.text.trim()),
                 u.why
             ));
+        }
+        for past in &report.past_end {
+            let site = past.access.site.as_ref();
+            let at = site.map_or(String::new(), |s| format!("{}:{}: ", s.file, s.line));
+            warn(&format!("{at}{}", findings::past_end(past)));
         }
         if report.unsupported.len() > SHOWN {
             warn(&format!(

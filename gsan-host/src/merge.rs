@@ -3,7 +3,7 @@
 //! Runs differ in addresses, blocks and threads, so a finding is the same when kind, class, buffer and both places in
 //! the source are the same; the first one's details stay.
 
-use crate::report::{Misses, Outcome, Race, RaceClass, RaceKind, Report, Side, Site};
+use crate::report::{Misses, Outcome, PastEnd, Race, RaceClass, RaceKind, Report, Side, Site};
 
 /// What makes two findings of different runs the same.
 #[derive(PartialEq)]
@@ -79,6 +79,17 @@ pub(crate) fn merge(report: &mut Report, other: Report) {
         }),
         (x, y) => x.or(y),
     };
+    for past in other.past_end {
+        let same =
+            |p: &&mut PastEnd| p.buffer == past.buffer && place(&p.access) == place(&past.access);
+        match report.past_end.iter_mut().find(same) {
+            Some(known) => {
+                known.words = known.words.max(past.words);
+                known.past = known.past.min(past.past);
+            }
+            None => report.past_end.push(past),
+        }
+    }
     for unsupported in other.unsupported {
         if !report.unsupported.contains(&unsupported) {
             report.unsupported.push(unsupported);
@@ -171,6 +182,7 @@ mod tests {
             launches: vec![],
             races,
             hidden: vec![],
+            past_end: vec![],
             stats: Stats {
                 checked_accesses: Some(10),
                 misses: Some(Misses::default()),
@@ -255,6 +267,25 @@ mod tests {
         assert_eq!(merged.hidden[0].schedules, 2);
         merged.hide(&[]);
         assert_eq!((merged.races.len(), merged.hidden.len()), (2, 1));
+    }
+
+    #[test]
+    fn an_access_past_the_end_is_one_in_all_runs() {
+        let run = |line, past, words| {
+            let mut run = report(vec![]);
+            run.past_end.push(PastEnd {
+                buffer: "data".into(),
+                past,
+                words,
+                access: side(Some(line)),
+            });
+            run
+        };
+        let mut merged = run(1, 8, 1);
+        merged.merge(run(1, 4, 3));
+        merged.merge(run(2, 0, 1));
+        let found: Vec<_> = merged.past_end.iter().map(|p| (p.past, p.words)).collect();
+        assert_eq!(found, [(4, 3), (0, 1)]);
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct Report {
     pub races: Vec<Race>,
     /// Findings of classes that are switched off ([`Report::hide`]).
     pub hidden: Vec<Race>,
+    /// Accesses behind a buffer's end that no fault showed.
+    pub past_end: Vec<PastEnd>,
     /// Tallies.
     pub stats: Stats,
     /// Memory instructions that are not checked, with the reason.
@@ -128,6 +130,20 @@ impl Side {
             _ => None,
         }
     }
+}
+
+/// Accesses of one place in the program behind the end of a buffer, where its mapping goes on: they hit nobody's memory, or,
+/// without gsan, somebody else's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PastEnd {
+    /// The buffer.
+    pub buffer: String,
+    /// Bytes from its end to the first such word.
+    pub past: u64,
+    /// How many words were touched, of those that were looked at.
+    pub words: u64,
+    /// The access, as far as the cell format keeps it.
+    pub access: Side,
 }
 
 /// A place in the source and in the PTX.

@@ -24,6 +24,8 @@ use std::rc::Rc;
 const LARGEST_REAL: u64 = 2 << 40;
 /// Less than this is not worth having.
 const SMALLEST_REAL: u64 = 1 << 28;
+/// Nobody's memory behind each small buffer, so that the first element past its end is not the next one's.
+const GUARD: u64 = 16;
 /// Where small buffers start: as `cuMemAlloc` aligns.
 const SMALL_ALIGNMENT: u64 = 256;
 
@@ -88,6 +90,12 @@ struct Chunk {
     tree: Buddy,
 }
 
+impl Chunk {
+    fn holds(&self, address: u64) -> bool {
+        self.tree.base() <= address && address - self.tree.base() < self.tree.size()
+    }
+}
+
 impl Reservation {
     /// Reserves as much as can be had, for use by all of `devices`.
     pub(crate) fn new(devices: &[Rc<Device>], format: CellFormat) -> Result<Reservation> {
@@ -143,7 +151,16 @@ impl Reservation {
         Ok((address, self.to_clear(address, mapped)))
     }
 
+    /// Bytes from a live buffer's address on that are mapped for it alone, and whose cells were cleared with its own.
+    pub(crate) fn mapped_for(&self, address: u64, bytes: u64) -> u64 {
+        let chunk = self.chunks.iter().find(|c| c.holds(address));
+        chunk
+            .and_then(|c| c.tree.range(bytes + GUARD))
+            .unwrap_or_else(|| bytes.next_multiple_of(self.granule))
+    }
+
     fn take_small(&mut self, device: u32, bytes: u64) -> Result<(u64, ToClear)> {
+        let bytes = bytes + GUARD;
         let found = self
             .chunks
             .iter_mut()
@@ -242,9 +259,7 @@ impl Reservation {
     /// Gives a buffer's memory back; work that uses it must have ended. False, and nothing changed, if `address` is not
     /// what [`Reservation::take`] returned, or was given back before.
     pub(crate) fn give_back(&mut self, address: u64) -> bool {
-        let inside =
-            |c: &Chunk| c.tree.base() <= address && address - c.tree.base() < c.tree.size();
-        if let Some(i) = self.chunks.iter().position(inside) {
+        if let Some(i) = self.chunks.iter().position(|c| c.holds(address)) {
             let chunk = &mut self.chunks[i];
             if !chunk.tree.give_back(address) {
                 return false;

@@ -1,8 +1,9 @@
 //! What a finding is and what is missing, in the sentences that text, JSON and SARIF share.
 
-use super::{plural, triple};
+use super::demangle::demangle;
+use super::{describe_access, plural, triple};
 use crate::names::Named;
-use gsan_host::report::{Race, RaceClass, RaceKind, Report, Side};
+use gsan_host::report::{PastEnd, Race, RaceClass, RaceKind, Report, Side};
 
 /// Threads of a warp.
 const WARP: u32 = 32;
@@ -92,6 +93,28 @@ pub fn warp(side: &Side, report: &Report) -> Option<u32> {
     let row = z.checked_mul(launch.block[1])?.checked_add(y)?;
     let linear = row.checked_mul(launch.block[0])?.checked_add(x)?;
     Some(linear / WARP)
+}
+
+/// A sentence on accesses behind a buffer's end.
+pub fn past_end(p: &PastEnd) -> String {
+    let words = if p.words > 1 {
+        format!(" ({} there in all)", plural(p.words, "word"))
+    } else {
+        String::new()
+    };
+    let by = match (&p.access.kernel, p.access.block) {
+        (Some(kernel), Some(block)) => {
+            format!(" in {}, block {}", demangle(kernel), triple(block))
+        }
+        (Some(kernel), None) => format!(" in {}", demangle(kernel)),
+        _ => String::new(),
+    };
+    format!(
+        "{} {} past the end of '{}'{words}{by}: an index is too large",
+        describe_access(&p.access),
+        plural(p.past, "byte"),
+        p.buffer
+    )
 }
 
 /// A sentence for each class of which findings are hidden.

@@ -43,6 +43,9 @@ pub(super) struct Document {
     /// Findings of classes that are switched off.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<RaceEntry>,
+    /// Accesses behind a buffer's end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub past_end: Vec<PastEndEntry>,
     pub stats: Stats,
     pub unsupported: Vec<Unsupported>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -119,6 +122,15 @@ pub(super) struct Place {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PastEndEntry {
+    pub buffer: String,
+    /// Bytes from its end.
+    pub past: u64,
+    pub words: u64,
+    pub access: SideEntry,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Stats {
     pub instrumented_sites: u64,
     pub checked_accesses: Option<u64>,
@@ -158,6 +170,16 @@ impl Document {
             launches: report.launches.iter().map(launch).collect(),
             races: report.races.iter().map(|r| race(r, report)).collect(),
             hidden: report.hidden.iter().map(|r| race(r, report)).collect(),
+            past_end: report
+                .past_end
+                .iter()
+                .map(|p| PastEndEntry {
+                    buffer: p.buffer.clone(),
+                    past: p.past,
+                    words: p.words,
+                    access: side(&p.access, report),
+                })
+                .collect(),
             stats: Stats {
                 instrumented_sites: stats.instrumented_sites,
                 checked_accesses: stats.checked_accesses,

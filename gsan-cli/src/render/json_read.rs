@@ -1,7 +1,8 @@
 //! Reads a JSON report back.
 
 use super::json::{
-    Document, Launch, Printed, RaceEntry, SCHEMA_VERSION, SideEntry, SiteEntry, Unsupported,
+    Document, Launch, PastEndEntry, Printed, RaceEntry, SCHEMA_VERSION, SideEntry, SiteEntry,
+    Unsupported,
 };
 use crate::names::Named;
 use gsan_host::report::*;
@@ -43,6 +44,11 @@ fn report(d: Document) -> Result<(Report, Vec<Printed>), String> {
     };
     let races = d.races.into_iter().map(race).collect::<Result<_, _>>()?;
     let hidden = d.hidden.into_iter().map(race).collect::<Result<_, _>>()?;
+    let past_end = d
+        .past_end
+        .into_iter()
+        .map(past_end)
+        .collect::<Result<_, _>>()?;
     let report = Report {
         outcome: word("outcome", &d.outcome)?,
         message: d.message,
@@ -56,6 +62,7 @@ fn report(d: Document) -> Result<(Report, Vec<Printed>), String> {
         launches: d.launches.into_iter().map(launch).collect(),
         races,
         hidden,
+        past_end,
         stats: Stats {
             instrumented_sites: d.stats.instrumented_sites,
             checked_accesses: d.stats.checked_accesses,
@@ -113,6 +120,15 @@ fn race(r: RaceEntry) -> Result<Race, String> {
         size: r.size,
         current: side(r.current)?,
         prior: side(r.prior)?,
+    })
+}
+
+fn past_end(p: PastEndEntry) -> Result<PastEnd, String> {
+    Ok(PastEnd {
+        buffer: p.buffer,
+        past: p.past,
+        words: p.words,
+        access: side(p.access)?,
     })
 }
 

@@ -92,7 +92,8 @@ fn reading_is_the_inverse_of_writing() {
     }];
     let mut hidden = racy_report();
     hidden.hide(&[RaceClass::MissingAcquire]);
-    for report in [clean_report(), racy_report(), broken_report(), hidden] {
+    let past = past_end_report();
+    for report in [clean_report(), racy_report(), broken_report(), hidden, past] {
         let text = render(&report, &printed);
         let (read_back, read_printed) = read(&text).unwrap();
         assert_eq!(format!("{read_back:?}"), format!("{report:?}"));

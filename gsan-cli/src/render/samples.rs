@@ -38,6 +38,7 @@ pub fn clean_report() -> Report {
         }],
         races: vec![],
         hidden: vec![],
+        past_end: vec![],
         stats: Stats {
             instrumented_sites: 12,
             checked_accesses: Some(4096),
@@ -94,6 +95,19 @@ pub fn racy_report() -> Report {
             order: Some(Order::Weak),
             ..unknown_side()
         },
+    });
+    report
+}
+
+/// A clean run with an index that is too large.
+pub fn past_end_report() -> Report {
+    let mut report = clean_report();
+    let side = racy_report().races.remove(0).current;
+    report.past_end.push(PastEnd {
+        buffer: "data".into(),
+        past: 4,
+        words: 3,
+        access: side,
     });
     report
 }

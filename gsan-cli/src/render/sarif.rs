@@ -1,7 +1,7 @@
 //! SARIF 2.1.0, for code-scanning services and editors.
 
 use super::demangle::demangle;
-use super::findings::{advice, hidden, warp, what};
+use super::findings::{advice, hidden, past_end, warp, what};
 use super::text::{outcome_sentence, place};
 use super::{describe_access, plural, triple};
 use crate::names::Named;
@@ -61,6 +61,13 @@ fn invocation(report: &Report) -> Value {
         if !u.module.is_empty() {
             notification["locations"] =
                 json!([{ "physicalLocation": physical(&u.module, u.ptx_line, None) }]);
+        }
+        notifications.push(notification);
+    }
+    for past in &report.past_end {
+        let mut notification = json!({ "level": "warning", "message": { "text": past_end(past) } });
+        if let Some(site) = &past.access.site {
+            notification["locations"] = json!([location(&past.access, site)]);
         }
         notifications.push(notification);
     }
@@ -286,6 +293,18 @@ mod tests {
             text.contains("1 finding of class missing-acquire"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn an_access_past_the_end_is_a_warning_with_its_place() {
+        let value = parsed(&past_end_report());
+        let note = &value["runs"][0]["invocations"][0]["toolExecutionNotifications"][0];
+        assert_eq!(note["level"], "warning");
+        let text = note["message"]["text"].as_str().unwrap();
+        assert!(text.contains("past the end of 'data'"), "{text}");
+        let place = &note["locations"][0]["physicalLocation"];
+        assert_eq!(place["region"]["startLine"], 12);
+        assert_eq!(value["runs"][0]["results"], json!([]));
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub fn render(report: &Report, sources: &Sources) -> String {
     write_races(&mut out, report, sources);
     write_outcome(&mut out, report);
     write_hidden(&mut out, report);
+    write_past_ends(&mut out, report, sources);
     write_unsupported(&mut out, report);
     write_stats(&mut out, report);
     write_summary(&mut out, report);
@@ -340,6 +341,17 @@ pub fn outcome_sentence(outcome: Outcome) -> &'static str {
         Outcome::Deadlock => "the run ended in a deadlock",
         Outcome::Budget => "the run used up its step budget or its time",
         _ => "the run ended in an error",
+    }
+}
+
+fn write_past_ends(out: &mut String, report: &Report, sources: &Sources) {
+    for past in &report.past_end {
+        let sentence = clean(&findings::past_end(past));
+        let _ = writeln!(out, "{WARNING}warning{WARNING:#}{BOLD}: {sentence}{BOLD:#}");
+        let site = past.access.site.as_ref();
+        let gutter = site.map_or(0, |s| s.line).to_string().len();
+        write_site(out, site, "past the end", gutter, sources, WARNING);
+        out.push('\n');
     }
 }
 

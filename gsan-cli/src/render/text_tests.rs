@@ -114,6 +114,22 @@ fn hidden_findings_are_a_note_and_no_race() {
 }
 
 #[test]
+fn an_access_past_the_end_is_a_warning_with_its_place() {
+    let text = plain(
+        &past_end_report(),
+        &Sources::new().bundled("handoff.cu", HANDOFF),
+    );
+    for part in [
+        "warning: weak load 4 bytes past the end of 'data' (3 words there in all) in consumer(unsigned int*, unsigned int*), \
+         block (1,0,0): an index is too large\n  --> handoff.cu:12:13\n",
+        "^ past the end\n",
+        "no race found",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
+#[test]
 fn a_stale_load_is_not_called_unordered() {
     let mut report = racy_report();
     report.races[0].class = RaceClass::StaleNc;

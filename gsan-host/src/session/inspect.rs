@@ -95,6 +95,17 @@ impl Session {
         };
         let first = address / WORD * WORD;
         let count = (address + bytes).div_ceil(WORD) - first / WORD;
+        self.decode(checked, first, cell, count).map(Some)
+    }
+
+    /// Reads and decodes `count` cells that lie side by side, from `cell`, which is that of the word at `first`.
+    pub(super) fn decode(
+        &self,
+        checked: &Checked,
+        first: u64,
+        cell: u64,
+        count: u64,
+    ) -> Result<Vec<WordView>> {
         let device = self.device(0)?;
         let names = self.names();
         let mut state = Reader {
@@ -103,17 +114,16 @@ impl Session {
             tenants: HashMap::new(),
         };
         let words = (0..count).map(|n| first + n * WORD);
-        let described = match checked.reservation.layout().format {
+        match checked.reservation.layout().format {
             CellFormat::Wide => words
                 .zip(cells::<WideCell>(device, cell, count)?)
                 .map(|(at, cell)| inspection::wide(at, &cell, &mut state, &names))
-                .collect::<Result<_>>()?,
+                .collect(),
             CellFormat::Reference => words
                 .zip(cells::<ShadowCell>(device, cell, count)?)
                 .map(|(at, cell)| inspection::reference(at, &cell, &mut state, &names))
-                .collect::<Result<_>>()?,
-        };
-        Ok(Some(described))
+                .collect(),
+        }
     }
 
     /// Logical thread `id` with its clock and the blocks that have been it; `None` if there is no such thread.

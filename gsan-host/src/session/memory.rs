@@ -207,6 +207,14 @@ impl Session {
         }
     }
 
+    /// Address and bytes of each live buffer of the reservation.
+    pub(super) fn reserved(&self) -> impl Iterator<Item = (u64, u64)> {
+        let reserved = self.live.iter();
+        reserved
+            .filter(|(_, live)| matches!(live.holder, Holder::Reservation))
+            .map(|(&address, live)| (address, live.bytes))
+    }
+
     /// Whether a kernel of `device` finds shadow for the live buffer that holds `address`.
     pub(super) fn has_shadow(&self, address: u64, device: u32) -> bool {
         let around = self.live.range(..=address).next_back();

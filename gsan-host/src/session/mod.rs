@@ -9,6 +9,7 @@ mod launch;
 mod memory;
 mod modules;
 mod order;
+mod past_end;
 mod reporting;
 mod touch;
 

@@ -153,6 +153,7 @@ fn assemble(
         launches: names.launches.clone(),
         races: in_order(races),
         hidden: Vec::new(),
+        past_end: Vec::new(),
         stats: Stats {
             instrumented_sites: names.modules.iter().map(|m| m.instrumented_sites).sum(),
             ..stats
@@ -259,6 +260,9 @@ impl Session {
             &self.names(),
         );
         report.hide(&self.classes_off);
+        if let Some(checked) = self.checked.as_ref().filter(|_| alive) {
+            report.past_end = self.past_ends(checked);
+        }
         Ok(report)
     }
 }

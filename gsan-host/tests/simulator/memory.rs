@@ -1,7 +1,8 @@
 //! Buffers and their shadow.
 
 use crate::support::{BYTES, Host, WORDS, simulator};
-use gsan_host::{Error, ErrorKind, MemoryKind, Session, StreamFlags};
+use gsan_host::report::PastEnd;
+use gsan_host::{Buffer, CellFormat, Error, ErrorKind, MemoryKind, Session, StreamFlags};
 
 #[test]
 fn wrong_frees_are_told_and_change_nothing() {
@@ -216,4 +217,72 @@ fn sessions_follow_each_other_in_one_process() {
     assert!(Session::builder().devices(&[]).build().is_err());
     let devices = gsan_host::list_devices().unwrap();
     assert!(devices.len() == 1 && devices[0].simulated);
+}
+
+/// `put` with one block more than the buffer has room for: most of what it writes there is nobody's.
+fn past_the_end(format: CellFormat, bytes: u64) -> Vec<PastEnd> {
+    let _turn = simulator(|_| ());
+    let mut h = Host::with(Session::builder().cell(format).build().unwrap());
+    let short = h
+        .session
+        .alloc("short", bytes, MemoryKind::Device, 0)
+        .unwrap();
+    let whole = h.buffer("whole");
+    h.put(short, 1, h.default);
+    h.put(whole, 2, h.default);
+    let report = h.report();
+    assert!(report.races.is_empty(), "{:?}", report.races);
+    report.past_end
+}
+
+#[test]
+fn accesses_past_a_buffers_end_are_told() {
+    let found = past_the_end(CellFormat::Wide, BYTES - 40);
+    let [past] = &found[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!(
+        (past.buffer.as_str(), past.past, past.words),
+        ("short", 0, 10)
+    );
+    let side = &past.access;
+    assert_eq!(
+        (side.kernel.as_deref(), side.block),
+        (Some("put"), Some([7, 0, 0]))
+    );
+    assert_eq!(side.thread, Some([22, 0, 0]));
+    assert!(side.site.is_some());
+    let coarse = past_the_end(CellFormat::Reference, BYTES - 40);
+    assert_eq!(coarse.len(), 1);
+    assert_eq!((coarse[0].words, &coarse[0].access.site), (10, &None));
+}
+
+#[test]
+fn what_stays_in_the_buffer_is_not_told() {
+    for format in [CellFormat::Wide, CellFormat::Reference] {
+        assert_eq!(past_the_end(format, BYTES), []);
+        assert_eq!(past_the_end(format, BYTES + 8), []);
+        // The last word is the buffer's in part.
+        assert_eq!(past_the_end(format, BYTES - 3), []);
+    }
+}
+
+#[test]
+fn a_power_of_two_has_a_guard_behind_it_and_a_large_buffer_its_mapping() {
+    let one_more = |bytes: u64| {
+        let _turn = simulator(|_| ());
+        let mut h = Host::new();
+        let buffer = h.session.alloc("b", bytes, MemoryKind::Device, 0).unwrap();
+        let next = h.buffer("next");
+        let at = Buffer {
+            address: buffer.address + bytes - BYTES + 4,
+            ..buffer
+        };
+        h.put(at, 1, h.default);
+        let found = h.report().past_end;
+        assert!(next.address != buffer.address + bytes);
+        found.iter().map(|p| (p.past, p.words)).collect::<Vec<_>>()
+    };
+    assert_eq!(one_more(2 * BYTES), [(0, 1)]);
+    assert_eq!(one_more((1 << 20) + 4096), [(0, 1)]);
 }
