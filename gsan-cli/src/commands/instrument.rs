@@ -44,6 +44,10 @@ pub fn run(args: &InstrumentArgs) -> Result<u8> {
     ));
     let stats = &done.stats;
     output::eprint(&format!(
+        "inside blocks: hooks at {} of {} barriers and at {} other synchronisations\n",
+        stats.barrier_hooks, stats.barriers, stats.block_syncs
+    ));
+    output::eprint(&format!(
         "left out: {} accesses to shared, {} to local, {} to parameter, {} to constant memory, {} to the stack or shared memory by \
          generic addresses, {} repeated checks\n",
         stats.shared,
