@@ -30,6 +30,11 @@ pub trait Cell: Copy {
     fn cas_after<M: Machine>(self, me: State<M>, access: Current, context: u64)
     -> Option<Conflict>;
 
+    /// One context for the words of a compare-and-swap: what is found in any of them is to be reported.
+    fn join_contexts(first: u64, other: u64) -> u64 {
+        if first == 0 { other } else { first }
+    }
+
     /// A strong load has read the word: it has observed the last write.
     fn observe<M: Machine>(self, me: State<M>);
 

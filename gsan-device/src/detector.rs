@@ -126,9 +126,7 @@ pub fn strong_before<C: Cell, M: Machine>(me: State<M>, addr: u64, op: Op, site:
             while i < span.count {
                 let current = span.current(i, op, site);
                 let (conflict, of_word) = span.cell(i).strong_before(me, current, &mut release);
-                if context == 0 {
-                    context = of_word;
-                }
+                context = C::join_contexts(context, of_word);
                 if found.is_none() {
                     found = conflict.map(|c| (c, span.address(i, c.byte)));
                 }
@@ -185,6 +183,15 @@ pub fn strong_after<C: Cell, M: Machine>(
         own_block_seen(me, span, addr, acquires);
     }
     if op.scope() <= Scope::Cta {
+        if let Some(span) = span
+            && me.tells_warps_apart()
+        {
+            let mut i = 0;
+            while i < span.count {
+                span.cell(i).observe(me);
+                i += 1;
+            }
+        }
         // Of other blocks the whole block knows the same.
         return;
     }

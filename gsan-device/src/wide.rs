@@ -66,11 +66,11 @@ impl Cell for Wide {
                 let read = record(me, read_part(access), epoch);
                 conflict = self.check(me, read_part(access), read);
                 state = self.insert(me, read, state);
+                // Nor is it checked later as what it then is: others may have come after it, ordered by what they saw.
+                let writes = record(me, access, epoch);
+                context = self.check(me, access, writes).map_or(0, deferred_bits);
                 if release.is_some() && !without(Edge::CasOffer) {
-                    let writes = record(me, access, epoch);
-                    context = self
-                        .check(me, access, writes)
-                        .map_or(OFFERED, |c| OFFERED | deferred_bits(c));
+                    context |= OFFERED;
                     self.publish(me, op.scope(), release);
                 }
             }
@@ -85,7 +85,7 @@ impl Cell for Wide {
                 let rmw = op.access() == Access::Rmw;
                 self.publish(me, op.scope(), release);
                 state = self.insert(me, record, state);
-                self.written(me, rmw);
+                self.written(me, rmw, false);
             }
         }
         self.unlock(me.m, state);
@@ -100,24 +100,27 @@ impl Cell for Wide {
         context: u64,
     ) -> Option<Conflict> {
         let mut state = self.lock(me.m);
-        // Without an offer nobody can be ordered after this write yet, and checking now is exact. With one, the check was
-        // made before the instruction: whoever came in between has either acquired the offer, or was checked against the
-        // read that was recorded then.
-        let epoch = if context == 0 {
+        // Whoever came between the two hooks was checked against the read that the first one recorded.
+        let epoch = if context & OFFERED == 0 {
             me.epoch()
         } else {
             self.published_epoch(me)
         };
         let record = record(me, access, epoch);
-        let conflict = if context == 0 {
-            self.check(me, access, record)
-        } else {
-            self.deferred(context, access)
-        };
+        let conflict = self.deferred(context, access);
         state = self.insert(me, record, state);
-        self.written(me, true);
+        self.written(me, true, true);
         self.unlock(me.m, state);
         conflict
+    }
+
+    #[inline]
+    fn join_contexts(first: u64, other: u64) -> u64 {
+        if first as u32 == 0 {
+            first | other
+        } else {
+            first | other & OFFERED
+        }
     }
 
     fn observe<M: Machine>(self, me: State<M>) {
@@ -160,7 +163,7 @@ impl Cell for Wide {
         let mut slot = 0;
         while slot < RECORDS {
             let record = self.load(me.m, slot);
-            found |= self.is_mine(me, record)
+            found |= self.is_own_block(me, record)
                 && record.writes()
                 && record.op().scope() != Scope::None
                 && warp_of(record) != me.warp();
@@ -258,7 +261,7 @@ impl Wide {
         }
         let state = self.insert(me, record, state);
         if record.writes() {
-            self.written(me, false);
+            self.written(me, false, false);
         }
         self.unlock(me.m, state);
         conflict
@@ -363,12 +366,14 @@ impl Wide {
     /// Whether the strong access that another one conflicts with has been observed by this thread, or by one whose read
     /// happens before what it does now. Where records were dropped, nobody can tell any more.
     fn forgives<M: Machine>(self, me: State<M>, old: WideRecord) -> bool {
-        if without(Edge::Observed) || !covers(me, old.op().scope(), old.thread()) {
+        if without(Edge::Observed) {
             return false;
         }
+        // Block scope reaches observers in the same block only.
+        let reaches = covers(me, old.op().scope(), old.thread());
         let m = me.m;
         let state = m.load32(self.addr.wrapping_add(WideCell::STATE_WORD));
-        if state & WideCell::DROPPED != 0 {
+        if reaches && state & WideCell::DROPPED != 0 {
             return true;
         }
         let mut slot = 0;
@@ -376,7 +381,13 @@ impl Wide {
             let record = self.load(m, slot);
             let observed = record.is_observed() || (old.was_observed() && record.was_observed());
             if observed
-                && (record.thread() != old.thread() || self.is_mine(me, record))
+                && (reaches
+                    || old.writes()
+                        && old.op().scope() != Scope::None
+                        && record.thread() == old.thread())
+                && (record.thread() != old.thread()
+                    || warp_of(record) != warp_of(old)
+                    || self.is_mine(me, record))
                 && me.happened_before(record.thread(), record.epoch(), warp_of(record))
             {
                 return true;
@@ -405,8 +416,14 @@ impl Wide {
         false
     }
 
+    /// Whether this warp made it.
     #[inline]
     fn is_mine<M: Machine>(self, me: State<M>, record: WideRecord) -> bool {
+        self.is_own_block(me, record) && (warp_of(record) == me.warp() || !me.tells_warps_apart())
+    }
+
+    #[inline]
+    fn is_own_block<M: Machine>(self, me: State<M>, record: WideRecord) -> bool {
         !record.is_empty()
             && record.thread() == me.thread_id()
             && record.epoch() >= me.start_epoch()
@@ -442,7 +459,7 @@ impl Wide {
                 if self.is_before(me, old)
                     || (old.writes() && new.op().scope() == Scope::None && self.forgives(me, old))
                 {
-                    if self.is_mine(me, old) {
+                    if self.is_own_block(me, old) {
                         observed |= old.observation();
                     }
                     if place == RECORDS {
@@ -450,7 +467,9 @@ impl Wide {
                     } else {
                         self.store(m, slot, WideRecord::default());
                     }
-                } else if !new.writes() && new.op().scope() == Scope::None && self.is_mine(me, old)
+                } else if !new.writes()
+                    && new.op().scope() == Scope::None
+                    && self.is_own_block(me, old)
                 {
                     siblings += 1;
                     if oldest.is_empty() || old.epoch() < oldest.epoch() {
@@ -521,8 +540,9 @@ impl Wide {
     }
 
     /// After a write: nobody else has observed it; the writer has all that it had before, and has observed what came
-    /// before if it read in the same step. What somebody had observed stays marked, and so does who had.
-    fn written<M: Machine>(self, me: State<M>, reads: bool) {
+    /// before if it read in the same step. What somebody had observed stays marked, and so does who had. After the
+    /// instruction (`late`) whoever has observed may have observed this very write.
+    fn written<M: Machine>(self, me: State<M>, reads: bool, late: bool) {
         let m = me.m;
         let mut any = false;
         let mut slot = 0;
@@ -542,7 +562,9 @@ impl Wide {
                 if any && (record.is_observed() || record.writes()) {
                     bits |= WideRecord::WAS_OBSERVED;
                 }
-                bits &= !WideRecord::OBSERVED;
+                if !late {
+                    bits &= !WideRecord::OBSERVED;
+                }
             }
             let new = record.with_observation(bits);
             if !record.is_empty() && new != record {
