@@ -8,7 +8,8 @@ use std::fmt::Write;
 /// The module after the run, with what the run found.
 pub fn picture(module: &Module, report: &Report) -> String {
     let mut s = String::from(
-        "digraph module {\n  rankdir=TB; node [shape=box, fontname=\"sans-serif\"];\n",
+        "digraph module {\n  rankdir=TB; node [shape=box, fontname=\"sans-serif\"];\n  \
+         label=\"red: in conflict; green: put in; arrows: data, output:input; dashed: control edges\";\n",
     );
     let inserted: FxHashSet<(&str, &str)> = report
         .inserted
@@ -88,16 +89,26 @@ pub fn picture(module: &Module, report: &Report) -> String {
     let mut drawn = FxHashSet::default();
     for (graph, a, b, rule) in conflicts {
         let Some(g) = places.get(graph) else { continue };
-        let find = |n: &str| module.graph(*g).find(n);
+        // A loop or branch that is a side of a conflict stands in the graph around.
+        let find = |n: &str| {
+            let mut at = Some(*g);
+            while let Some(g) = at {
+                if let Some(id) = module.graph(g).find(n) {
+                    return Some((g, id));
+                }
+                at = module.graph(g).parent.map(|p| p.graph);
+            }
+            None
+        };
         if let (Some(x), Some(y)) = (find(a), find(b))
             && x != y
-            && drawn.insert((*g, x, y, rule))
+            && drawn.insert((x, y, rule))
         {
             let _ = writeln!(
                 s,
                 "  {} -> {} [color=red, style=bold, dir=none, constraint=false, label={}];",
-                name(*g, x.0),
-                name(*g, y.0),
+                name(x.0, x.1.0),
+                name(y.0, y.1.0),
                 quote(rule)
             );
         }

@@ -6,7 +6,7 @@ use crate::ir::{GraphId, InRef, Module, NodeId, OutRef, names};
 use crate::layout::attrs::{self, AnchorAttr, Mode};
 use crate::layout::detect::Detector;
 use crate::layout::symbols::{AnchorId, Space, Symbols};
-use crate::layout::table::Entry;
+use crate::layout::table::{Entry, absolute_words};
 use crate::report::{Inserted, Report};
 use crate::rw::{Classes, Verdict, verdict};
 use crate::text::wrapped;
@@ -156,7 +156,10 @@ pub fn anchor(
             };
             let (rule, meaning) = match t.entry {
                 Entry::Free => ("always go together".to_owned(), ""),
-                Entry::Absolute => ("never go together".to_owned(), ""),
+                Entry::Absolute => (
+                    "never go together".to_owned(),
+                    absolute_words(t.attrs.0, t.attrs.1),
+                ),
                 Entry::Check(c) => (c.name().to_owned(), c.words()),
             };
             Tried {

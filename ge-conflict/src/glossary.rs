@@ -62,14 +62,14 @@ const WORDS: &[Entry] = &[
         "the type of memory that keeps its value between runs",
     ),
     (
-        "While",
-        &["StatelessWhile"],
-        "a loop: one subgraph is its condition, the other its body, which runs once per round and makes the next round's inputs",
+        "While, loop",
+        &["While", "StatelessWhile", "loop"],
+        "a While is a loop: one subgraph is its condition, the other its body, which runs once per round and makes the next round's inputs",
     ),
     (
-        "If",
-        &["StatelessIf", "Case", "StatelessCase"],
-        "a branch (If, Case): it has several subgraphs and runs one of them",
+        "If, branch",
+        &["If", "StatelessIf", "Case", "StatelessCase", "branch"],
+        "a branch (If, Case) has several subgraphs, its ways, and runs one of them",
     ),
     (
         "PartitionedCall",
@@ -105,6 +105,11 @@ const WORDS: &[Entry] = &[
         "order of execution",
         &["by the operators' ids"],
         "the numbers (ids) of the operators in the file; the device runs them in this order unless it has a reason not to, but only edges guarantee an order",
+    ),
+    (
+        "row",
+        &["rows"],
+        "inputs or outputs of one operator that must lie one after the other in memory",
     ),
     (
         "pass",

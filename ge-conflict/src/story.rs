@@ -48,7 +48,10 @@ struct User {
 }
 
 struct Users {
+    /// The output that owns the memory.
     owner: (GraphId, OutRef),
+    /// Others that do: several ways through a branch give one result.
+    others: Vec<(GraphId, OutRef)>,
     all: Vec<User>,
 }
 
@@ -62,7 +65,8 @@ pub fn tell(
 ) -> Story {
     let users = users(module, g, out);
     let teller = Teller { module, g };
-    let mut writes = vec![teller.owner(&users)];
+    let mut writes = vec![teller.owner(users.owner)];
+    writes.extend(users.others.iter().map(|o| teller.owner(*o)));
     let mut reads = Vec::new();
     let (mut more_writes, mut more_reads) = (0, 0);
     for u in &users.all {
@@ -129,18 +133,20 @@ fn users(module: &Module, g: GraphId, out: OutRef) -> Users {
         seen: [(g, out)].into_iter().collect(),
         all: Vec::new(),
     };
-    let mut owner = None;
+    let mut owners = Vec::new();
     let mut next = 0;
     while next < walk.todo.len() && next < MAX_OUTPUTS {
         let (g, out, here) = walk.todo[next];
         next += 1;
         if !walk.up(g, out, here) {
-            owner.get_or_insert((g, out));
+            owners.push((g, out));
         }
         walk.down(g, out, here);
     }
+    let owner = owners.first().copied().unwrap_or((g, out));
     Users {
-        owner: owner.unwrap_or((g, out)),
+        owner,
+        others: owners.into_iter().skip(1).take(SHOWN).collect(),
         all: walk.all,
     }
 }
@@ -310,8 +316,7 @@ impl Teller<'_> {
         }
     }
 
-    fn owner(&self, users: &Users) -> String {
-        let (g, out) = users.owner;
+    fn owner(&self, (g, out): (GraphId, OutRef)) -> String {
         let node = self.module.graph(g).node(out.node);
         let who = self.operator(g, out.node);
         let root = self.module.graph(g).parent.is_none();

@@ -194,6 +194,9 @@ fn summary(s: &mut String, r: &Report, written: Option<&str>) {
         },
     );
     let changed = !(r.inserted.is_empty() && r.removed.is_empty() && r.relinked.is_empty());
+    if !changed && r.errors.is_empty() && r.warnings.is_empty() {
+        s.push_str("nothing to repair and nothing to warn of\n");
+    }
     if let Some(path) = written {
         let _ = writeln!(s, "the repaired graph is in {path}");
     } else if changed && r.errors.is_empty() {

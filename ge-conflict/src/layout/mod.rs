@@ -247,7 +247,10 @@ fn explain(module: &Module, space: &Space, f: &Finding) -> Reason {
         }
         why += &row(module, space, r, f.checker);
     }
-    let meaning = f.checker.map_or("", super::layout::table::Checker::words);
+    let meaning = match f.checker {
+        Some(c) => c.words(),
+        None => table::absolute_words(f.attrs.0, f.attrs.1),
+    };
     Reason::new(ConflictKind::Layout, rule, (a, b), why)
         .order(NO_ORDER_HELPS)
         .meaning(meaning)

@@ -346,6 +346,30 @@ const RIVALS: [u16; A::COUNT] = {
     rivals
 };
 
+/// Why a pair of the table's absolute part never goes together.
+pub fn absolute_words(a: AnchorAttr, b: AnchorAttr) -> &'static str {
+    let has = |x| a == x || b == x;
+    let special = has(A::RtsIn) || has(A::RtsOut);
+    if has(A::UserIn) {
+        if special {
+            return Checker::UserInRtsOut.words();
+        }
+        Checker::UserInUnrefreshOut.words()
+    } else if has(A::UserOut) {
+        if special {
+            return "the caller's result buffer does not lie in special memory";
+        }
+        Checker::UserOutContinuousIn.words()
+    } else if has(A::Immutable) {
+        if special {
+            return Checker::ImmutableRtsOut.words();
+        }
+        Checker::ImmutableNpci.words()
+    } else {
+        "a row with gaps for alignment and a row without a gap can't be one row"
+    }
+}
+
 /// What becomes of a pair.
 pub fn entry(a: AnchorAttr, b: AnchorAttr) -> Entry {
     TABLE[a as usize][b as usize]

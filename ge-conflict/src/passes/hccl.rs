@@ -378,7 +378,7 @@ fn continuous(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
         };
         let (rule, why) = if fixed && needs_run {
             (
-                "a row of inputs can't take in fixed memory",
+                "a row of inputs can't take in memory that has its own place",
                 format!(
                     "the inputs of {name} must lie one after the other in memory, but {origin} is {} with a place of its own",
                     with_article(&source.ty)
@@ -386,7 +386,7 @@ fn continuous(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
             )
         } else if fixed {
             (
-                "peer memory can't be fixed memory",
+                "memory that other devices reach can't be memory that has its own place",
                 format!(
                     "input {index} of {name} must lie in memory that other devices reach, but {origin} is {} with a place of \
                       its own",

@@ -316,7 +316,7 @@ fn insert(ctx: &mut Ctx<'_>, g: GraphId, out: OutRef, to: InRef, class: OutClass
     let why = format!("{writer} {written}, and {others}");
     let reason = Reason::new(
         ConflictKind::ReadWrite,
-        format!("{class}, used by an operator that {input}"),
+        format!("{class} is used by an operator that {input}"),
         (source, sink),
         why,
     );
@@ -355,7 +355,7 @@ fn warn_nonsense(
         )
     };
     let nodes = vec![ctx.name(g, out.node), ctx.name(g, to.node)];
-    let rule = format!("{class}, used by an operator that {input}");
+    let rule = format!("{class} is used by an operator that {input}");
     let advice = if class == OutClass::Invalid {
         format!("nothing was changed; correct {}", names::PARENT_INDEX)
     } else {
