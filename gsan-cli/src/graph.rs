@@ -60,14 +60,14 @@ pub struct CheckArgs {
     /// The form of the result.
     #[arg(long, value_enum, default_value_t)]
     pub format: GraphFormat,
-    /// Write the repaired module.
+    /// Write the repaired graph.
     #[arg(long, value_name = "FIXED.json")]
     pub write: Option<PathBuf>,
     /// Write a picture for Graphviz.
     #[arg(long, value_name = "OUT.dot")]
     pub dot: Option<PathBuf>,
-    /// Show everything about one anchor instead: NODE.in.N or NODE.out.N.
-    #[arg(long, value_name = "ANCHOR")]
+    /// Explain one input or output instead, NODE.in.N or NODE.out.N: what is the same memory, which rules apply, what is done.
+    #[arg(long, value_name = "NODE.in.N")]
     pub explain: Option<String>,
     /// Attributes for an .onnx file (JSON).
     #[arg(long, value_name = "FILE.json")]
