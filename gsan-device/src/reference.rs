@@ -215,7 +215,7 @@ impl ReferenceCell {
         ScalarClock(m.load32_acquire(self.write_addr()))
     }
 
-    /// Takes the cell's lock; returns the number of reads.
+    /// Takes the cell's lock; returns the number of reads and [`ShadowCell::DROPPED`].
     #[inline]
     fn lock<M: Machine>(self, m: M) -> u32 {
         let addr = self.addr.wrapping_add(ShadowCell::LOCK_WORD);
@@ -292,8 +292,13 @@ impl ReferenceCell {
         m.store32_release(self.write_addr(), new.0);
     }
 
-    /// Whether this thread, or one whose read happens before what it does now, has observed what `bit` says.
+    /// Whether this thread, or one whose read happens before what it does now, has observed what `bit` says. Where such a
+    /// reader was dropped, nobody can tell any more.
     fn has_observed<M: Machine>(self, me: State<M>, bit: u32) -> bool {
+        let state = me.m.load32(self.addr.wrapping_add(ShadowCell::LOCK_WORD));
+        if state & ShadowCell::DROPPED != 0 {
+            return true;
+        }
         let mut slot = 0;
         while slot < ShadowCell::READS as u32 {
             let read = ScalarClock(me.m.load32(self.read_addr(slot)));
@@ -382,7 +387,7 @@ impl ReferenceCell {
     /// Records a read: in the slot of the same thread or an empty one, else in one that the sampling picks.
     fn record_read<M: Machine>(self, me: State<M>, clock: ScalarClock, num_reads: u32) -> u32 {
         let m = me.m;
-        let counted = if num_reads < 0xffff {
+        let counted = if num_reads & 0xffff < 0xffff {
             num_reads + 1
         } else {
             num_reads
@@ -404,10 +409,17 @@ impl ReferenceCell {
         }
         let counter = m.add32(field!(me.addr, ThreadState, num_reads), 1);
         let seed = m.load32(field!(me.global, GlobalState, seed));
-        if let Some(slot) = sampling::replaced_slot(counter, clock.thread(), seed, num_reads) {
+        let reads = num_reads & 0xffff;
+        let mut lost = clock;
+        if let Some(slot) = sampling::replaced_slot(counter, clock.thread(), seed, reads) {
+            lost = ScalarClock(m.load32(self.read_addr(slot)));
             m.store32(self.read_addr(slot), clock.0);
         }
-        counted
+        if lost.scope() == Scope::None && lost == lost.plain() {
+            counted
+        } else {
+            counted | ShadowCell::DROPPED
+        }
     }
 }
 

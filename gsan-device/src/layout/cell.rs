@@ -110,7 +110,7 @@ pub struct ShadowCell {
     pub write: ScalarClock,
     /// Number of reads so far, saturating.
     pub num_reads: u16,
-    /// 1 while a thread works on the cell.
+    /// Bit 0: a thread works on the cell. Bit 1: the sampling dropped a reader that may have observed a write.
     pub lock: u16,
 }
 
@@ -121,6 +121,8 @@ impl ShadowCell {
     pub const LOCK_WORD: u64 = offset_of!(ShadowCell, num_reads) as u64;
     /// The lock's bit in that word.
     pub const LOCKED: u32 = 1 << 16;
+    /// That of dropped readers.
+    pub const DROPPED: u32 = 1 << 17;
     /// Offset of `write`.
     pub const WRITE: u64 = offset_of!(ShadowCell, write) as u64;
 }
