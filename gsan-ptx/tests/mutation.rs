@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Random, STUB};
+use gsan_ptx::link::link;
 use gsan_ptx::{Options, instrument, parse, parse_bytes};
 
 /// Accepts or refuses; what is accepted after instrumentation must parse again.
@@ -17,6 +18,14 @@ fn try_both(text: &str) -> bool {
                     error.render("out", &result.text),
                     text
                 );
+            }
+            // Linked with itself it clashes; where weak definitions give way to each other, it parses again.
+            let weak = text.replace(".visible", ".weak");
+            for (first, second) in [(text, text), (&weak, &weak), (text, &weak)] {
+                match link(&[("one", first), ("two", second)]) {
+                    Ok(linked) => assert!(parse(&linked).is_ok(), "{linked}"),
+                    Err(error) => assert!(!error.to_string().is_empty()),
+                }
             }
             true
         }
