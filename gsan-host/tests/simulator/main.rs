@@ -2,6 +2,7 @@
 
 mod endings;
 mod host_operations;
+mod inside_blocks;
 mod inspection;
 mod launches;
 mod linking;

@@ -1,0 +1,73 @@
+//! Which kernels are looked at from inside: what the instrumenter says of a kernel reaches the detector.
+
+use crate::support::simulator;
+use gsan_host::report::{RaceClass, Report};
+use gsan_host::{Arg, LaunchSpec, MemoryKind, Session};
+
+/// Two warps of a block write the same word: the second one after `BETWEEN`.
+const KERNEL: &str = "
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+    .reg .pred %p<4>;
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [p];
+    cvta.to.global.u64 %rd1, %rd1;
+    mov.u32 %r1, %tid.x;
+    setp.eq.u32 %p1, %r1, 0;
+    setp.eq.u32 %p2, %r1, 32;
+    @%p1 st.global.u32 [%rd1], %r1;
+    BETWEEN
+    @%p2 st.global.u32 [%rd1], %r1;
+    ret;
+}
+";
+
+fn run(between: &str, more: &str, off: &[RaceClass]) -> Report {
+    let mut session = Session::builder().classes_off(off).build().unwrap();
+    let text = KERNEL.replace("BETWEEN", between) + more;
+    let module = session.load_module("k.ptx", &text).unwrap();
+    let stream = session.default_stream(0).unwrap();
+    let data = session.alloc("data", 64, MemoryKind::Device, 0).unwrap();
+    let spec = LaunchSpec::new(module, "k", [1, 1, 1], [64, 1, 1], stream);
+    session
+        .launch(&spec.arg(Arg::Pointer(data.address)))
+        .unwrap();
+    session.finish().unwrap()
+}
+
+#[test]
+fn barriers_decide() {
+    let _turn = simulator(|_| ());
+    assert_eq!(run("", "", &[]).races.len(), 1);
+    assert!(run("bar.sync 0;", "", &[]).races.is_empty());
+    assert!(
+        run("barrier.cta.red.popc.u32 %r2, 1, 64, %p1;", "", &[])
+            .races
+            .is_empty()
+    );
+}
+
+#[test]
+fn where_barriers_have_no_hooks_a_block_is_one_thread() {
+    let _turn = simulator(|_| ());
+    let registers = "setmaxnreg.dec.sync.aligned.u32 40;";
+    // In the kernel, with and without a barrier that nobody sees, and in a function that it might call.
+    let function = format!(".func f() {{ {registers} ret; }}\n");
+    for (between, more) in [
+        (registers, ""),
+        ("setmaxnreg.dec.sync.aligned.u32 40; bar.sync 0;", ""),
+        ("", function.as_str()),
+    ] {
+        let report = run(between, more, &[]);
+        assert!(report.races.is_empty(), "{between}{more}");
+        let note = "threads of one block";
+        let told = report.unsupported.iter().any(|u| u.why.contains(note));
+        assert!(told, "{:?}", report.unsupported);
+    }
+    let report = run("", "", &[RaceClass::IntraBlock]);
+    assert!(report.races.is_empty() && report.unsupported.is_empty());
+}
