@@ -98,7 +98,12 @@ fn solve(ctx: &mut Ctx<'_>, g: GraphId) -> Result<(), PassError> {
         .iter()
         .map(|(_, f)| has_copy(ctx.module, &space, f.anchor))
         .collect();
-    for ((_, mut f), had_copy) in ordered.into_iter().zip(had) {
+    // In the words of the graph as it is before any of them.
+    let reasons: Vec<Reason> = ordered
+        .iter()
+        .map(|(_, f)| explain(ctx.module, &space, f))
+        .collect();
+    for (((_, mut f), had_copy), reason) in ordered.into_iter().zip(had).zip(reasons) {
         if had_copy {
             // The pair was found although its anchor has its copy: that one does not part them (an operator passes the
             // memory on behind it), so another place must.
@@ -117,10 +122,8 @@ fn solve(ctx: &mut Ctx<'_>, g: GraphId) -> Result<(), PassError> {
             attrs: KEEP,
         };
         if at.input && !control::spares_input(ctx.module, at.graph, at.in_ref()) {
-            let reason = explain(ctx.module, &space, &f);
             ctx.insert_before(at.graph, &[at.in_ref()], &template, &reason);
         } else if !at.input && !control::spares_output(ctx.module, at.graph, at.out_ref()) {
-            let reason = explain(ctx.module, &space, &f);
             ctx.insert_after(at.graph, &[at.out_ref()], &template, &reason);
         }
     }
@@ -206,7 +209,7 @@ fn row(module: &Module, space: &Space, a: AnchorId, checker: Option<table::Check
         list.push("…".to_owned());
     }
     format!(
-        "; the {side} of {} lie in this order: {}",
+        "; the {side} of {} have to lie in this order: {}",
         node.name,
         list.join(", ")
     )
