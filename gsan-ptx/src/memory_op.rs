@@ -107,7 +107,7 @@ pub fn classify<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
         "red" if has("async") => async_store(instruction),
         "red" => atomic(instruction, false),
         "fence" | "membar" => fence(instruction),
-        // `bar.warp.sync` orders the threads of one warp, which are one logical thread with the block anyway.
+        // `bar.warp.sync` orders the threads of one warp, which are one logical thread at least.
         "bar" | "barrier" if has("warp") => Effect::None,
         "bar" | "barrier" => Effect::Barrier,
         "cp" => copy(instruction),
