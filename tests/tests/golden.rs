@@ -118,6 +118,11 @@ fn two_streams() {
 }
 
 #[test]
+fn a_load_that_may_be_stale() {
+    check("stale_nc_racy");
+}
+
+#[test]
 fn nothing_found() {
     check("flag_handoff_fixed");
 }

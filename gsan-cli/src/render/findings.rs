@@ -19,6 +19,14 @@ pub fn what(race: &Race) -> &'static str {
     }
 }
 
+/// What the access did that found the race.
+pub fn current_access(race: &Race) -> String {
+    match race.class {
+        RaceClass::StaleNc => "non-coherent load".to_string(),
+        _ => describe_access(&race.current),
+    }
+}
+
 /// What is missing, in plain words.
 pub fn advice(race: &Race, report: &Report) -> String {
     let general = match race.class {

@@ -1,7 +1,7 @@
 //! SARIF 2.1.0, for code-scanning services and editors.
 
 use super::demangle::demangle;
-use super::findings::{advice, hidden, past_end, warp, what};
+use super::findings::{advice, current_access, hidden, past_end, warp, what};
 use super::text::{outcome_sentence, place};
 use super::{describe_access, plural, triple};
 use crate::names::Named;
@@ -145,7 +145,7 @@ fn message(report: &Report, race: &Race) -> String {
         race.kind.word(),
         place(race).replace('`', "'"),
         what(race),
-        describe_access(&race.current),
+        current_access(race),
         plural(race.count, "time"),
         capitalised(&advice(race, report)),
     )

@@ -87,7 +87,7 @@ fn write_group(out: &mut String, report: &Report, group: &[&Race], sources: &Sou
     let current = race.current.site.as_ref();
     let label = format!(
         "{}{}",
-        describe_access(&race.current),
+        findings::current_access(race),
         by_whom(&race.current)
     );
     write_site(out, current, &label, gutter, sources, ERROR);

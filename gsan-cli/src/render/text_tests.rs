@@ -133,9 +133,10 @@ fn an_access_past_the_end_is_a_warning_with_its_place() {
 fn a_stale_load_is_not_called_unordered() {
     let mut report = racy_report();
     report.races[0].class = RaceClass::StaleNc;
-    let text = plain(&report, &Sources::new());
+    let text = plain(&report, &Sources::new().bundled("handoff.cu", HANDOFF));
     for part in [
         "error[RAW]: data race (stale-nc) on `data`+16: non-coherent load of what was written while its launch ran",
+        "^ non-coherent load by thread (3,0,0) of block (1,0,0)\n",
         "help: the read-only cache may hold the value from before the launch",
     ] {
         assert!(text.contains(part), "{text}");
