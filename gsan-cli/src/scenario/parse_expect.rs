@@ -6,7 +6,7 @@ use crate::failure::Result;
 use crate::names::Named;
 use crate::scenario::model::*;
 use crate::scenario::raw;
-use gsan_host::report::Outcome;
+use gsan_host::report::{Outcome, RaceClass};
 use toml::Spanned;
 
 /// Checks what must come out against what there is.
@@ -74,13 +74,21 @@ fn expected_race(r: &Resolver<'_>, raw: &Spanned<raw::Race>) -> Result<ExpectedR
             return Err(r.no_buffer(name.get_ref(), &name.span()));
         }
     }
+    let classes: Option<Vec<RaceClass>> = raw
+        .class
+        .as_ref()
+        .map(|c| words(r, "class", c))
+        .transpose()?;
+    let off = |class| r.scenario.classes_off.contains(class);
+    if let (Some(classes), Some(at)) = (&classes, &raw.class)
+        && classes.iter().all(off)
+    {
+        let message = "this class is switched off (`classes_off`): nothing of it is reported";
+        return Err(r.place.error(&at.span(), message));
+    }
     Ok(ExpectedRace {
         kinds: raw.kind.as_ref().map(|k| words(r, "kind", k)).transpose()?,
-        classes: raw
-            .class
-            .as_ref()
-            .map(|c| words(r, "class", c))
-            .transpose()?,
+        classes,
         buffer: raw.buffer.as_ref().map(|b| b.get_ref().clone()),
         offset: raw.offset,
         kernel: raw.kernel.clone(),

@@ -509,3 +509,23 @@ fn no_cut_of_a_file_crashes_the_parser() {
         let _ = parse(Path::new("s.toml"), &WHOLE[..end]);
     }
 }
+
+#[test]
+fn classes_are_switched_off_by_name() {
+    let with = |classes: &str, expected: &str| {
+        format!(
+            "[device]\nclasses_off = {classes}\n[expect]\n[[expect.race]]\nclass = {expected}\n"
+        )
+    };
+    let parsed = parse(
+        Path::new("s.toml"),
+        &with("['stale-nc', 'race']", "['race', 'mixed-width']"),
+    );
+    assert_eq!(
+        parsed.unwrap().classes_off,
+        [RaceClass::StaleNc, RaceClass::Race]
+    );
+    refused(&with("['nc']", "'race'"), 2, "there is no class `nc`");
+    refused(&with("'race'", "'race'"), 2, "sequence");
+    refused(&with("['race']", "'race'"), 5, "switched off");
+}
