@@ -6,6 +6,7 @@
 #
 # RUNS=N: so many repetitions (schedules) of each instead of what its file says. TIME_LIMIT=S: give up after S seconds.
 # The litmus and parity scenarios have a script of their own: tests/litmus.sh --gsan ./gsan
+# (with --parity --results FILE it writes what `cargo xtask parity FILE` puts into docs/parity.md)
 #
 # Reports (JSON) and messages of each run are left in results/.
 set -uo pipefail
