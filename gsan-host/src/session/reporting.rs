@@ -44,7 +44,7 @@ fn outcome_of(code: u32) -> Option<Outcome> {
 }
 
 /// What such an end means for the rest of the process on a GPU: the driver keeps answering with the same error.
-pub(super) const DEVICE_LOST: &str = "this process can do nothing more on that GPU: what was found until then is below, \
+pub(super) const DEVICE_LOST: &str = "this process can do nothing more on that GPU: what was found until then is reported, \
      start the program again for another run; the simulated GPU (--device sim) names the access that failed";
 
 /// A fault, as far as the driver tells: the simulator does.
