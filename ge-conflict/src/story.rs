@@ -327,12 +327,23 @@ impl Teller<'_> {
             k if k.is_data() && root => {
                 format!("{who}: memory of the caller, who fills it before the run")
             }
-            k if k.is_data() => format!("{who}: what the graph around hands in"),
+            k if k.is_data() => match self.loop_around(g) {
+                Some(name) => format!(
+                    "{who}: the memory in which the loop {name} keeps its state; the end of each round overwrites it"
+                ),
+                None => format!("{who}: what the graph around hands in"),
+            },
             k if k.is_const() => format!("{who}: a constant, written once before all runs"),
             Kind::Variable => format!("{who}: a variable, which keeps its value between runs"),
             Kind::While => format!("{who}: the loop's result"),
             _ => format!("{who} writes it first, as its output {}", out.index),
         }
+    }
+
+    /// The loop whose subgraph this is.
+    fn loop_around(&self, g: GraphId) -> Option<&str> {
+        let (_, parent) = self.module.parent_node(g)?;
+        (parent.kind == Kind::While).then_some(parent.name.as_str())
     }
 
     fn user(&self, u: &User) -> String {
@@ -347,7 +358,10 @@ impl Teller<'_> {
             Use::Loops => {
                 format!("{who} keeps its state there (input {k}) and rewrites it in every round")
             }
-            Use::Returns => format!("{who} hands it out, as result {k}"),
+            Use::Returns => match self.loop_around(u.graph) {
+                Some(name) => format!("{who} hands it out, as result {k}, to the loop {name}"),
+                None => format!("{who} hands it out, as result {k}"),
+            },
             Use::HandsOn => format!(
                 "{who} takes it in as its input {k} and hands the same memory on as its output"
             ),

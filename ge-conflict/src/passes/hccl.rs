@@ -65,8 +65,8 @@ fn collective(
             Kind::Const | Kind::FileConstant | Kind::Variable
         ) {
             let why = format!(
-                "{name} uses its input {index} as scratch space, so what was in it is lost, but {origin} is {} that must keep its \
-                 value",
+                "{name} uses its input {index} as scratch space, so what was in it is lost, but {origin} is {}, whose value must \
+                 not be lost",
                 with_article(&source.ty)
             );
             (

@@ -72,8 +72,8 @@ pub struct Run<'a> {
     buffer: HashMap<Anchor, usize>,
     nodes: Vec<NodeId>,
     after: HashMap<NodeId, BTreeSet<NodeId>>,
-    /// Everything that certainly runs before.
-    before: HashMap<NodeId, BTreeSet<NodeId>>,
+    /// Everything that certainly runs before, a bit each.
+    before: HashMap<NodeId, Vec<u64>>,
     pub orders: usize,
     pub reads: usize,
     pub wrong: Option<String>,
@@ -126,11 +126,15 @@ impl<'a> Run<'a> {
                 }
             }
         }
-        let mut before: HashMap<NodeId, BTreeSet<NodeId>> = HashMap::new();
+        let words = g.capacity().div_ceil(64);
+        let mut before: HashMap<NodeId, Vec<u64>> = HashMap::new();
         for id in &nodes {
-            let mut all = after[id].clone();
-            for p in after[id].clone() {
-                all.extend(before.get(&p).into_iter().flatten().copied());
+            let mut all = vec![0; words];
+            for p in &after[id] {
+                all[p.0 as usize / 64] |= 1 << (p.0 % 64);
+                for (a, b) in all.iter_mut().zip(before.get(p).into_iter().flatten()) {
+                    *a |= b;
+                }
             }
             before.insert(*id, all);
         }
@@ -156,14 +160,38 @@ impl<'a> Run<'a> {
 
     /// Runs random orders: for graphs that have too many to run them all.
     pub fn sample(&mut self, rng: &mut super::Rng, orders: usize) {
-        for _ in 0..orders {
-            let (mut done, mut memory) = (BTreeSet::new(), BTreeMap::new());
-            while done.len() < self.nodes.len() && self.wrong.is_none() {
-                let ready = self.ready(&done);
-                let id = *rng.pick(&ready);
-                self.step(id, &mut memory);
-                done.insert(id);
+        let mut next: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        for (n, before) in &self.after {
+            for p in before {
+                next.entry(*p).or_default().push(*n);
             }
+        }
+        for _ in 0..orders {
+            let mut memory = BTreeMap::new();
+            let mut waits: HashMap<NodeId, usize> =
+                self.after.iter().map(|(n, b)| (*n, b.len())).collect();
+            let free = |n: &&NodeId| self.after[*n].is_empty();
+            let mut ready: BTreeSet<NodeId> = self.nodes.iter().filter(free).copied().collect();
+            let mut ran = 0;
+            while self.wrong.is_none()
+                && let Some(id) = ready.iter().nth(rng.below(ready.len())).copied()
+            {
+                ready.remove(&id);
+                self.step(id, &mut memory);
+                ran += 1;
+                for n in next.get(&id).into_iter().flatten() {
+                    if let Some(w) = waits.get_mut(n) {
+                        *w -= 1;
+                        if *w == 0 {
+                            ready.insert(*n);
+                        }
+                    }
+                }
+            }
+            assert!(
+                ran == self.nodes.len() || self.wrong.is_some(),
+                "the order by ids and edges has a cycle"
+            );
             self.orders += 1;
         }
     }
@@ -180,7 +208,7 @@ impl<'a> Run<'a> {
     }
 
     fn ordered(&self, a: NodeId, b: NodeId) -> bool {
-        self.before[&b].contains(&a)
+        self.before[&b][a.0 as usize / 64] & 1 << (a.0 % 64) != 0
     }
 
     fn writes_in_place(&self, id: NodeId, index: usize) -> bool {
