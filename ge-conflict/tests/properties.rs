@@ -161,6 +161,7 @@ fn no_copy_is_there_for_nothing() {
         (Stage::HcclContinuous, 0),
         (Stage::Hccl, 0),
         (Stage::Layout, 25),
+        (Stage::Subgraph, 3),
     ] {
         let (mut copies, mut idle) = (0, 0);
         each(50_000..51_500, ALL, stage, |seed, text, report, module| {
