@@ -34,7 +34,7 @@ impl ConflictKind {
                 "two sides use one piece of memory, but each needs its own"
             }
             ConflictKind::HcclWrite => {
-                "a collective operator overwrites its own input, which is not its own"
+                "a collective operator overwrites an input that is not its own memory"
             }
             ConflictKind::Atomic => "an operator adds to memory that nobody has set to zero",
             ConflictKind::BranchMapping => {
