@@ -6,7 +6,8 @@ use gsan_oracle::campaign::{Campaign, Kind, minimise, program_of, schedule_of};
 use gsan_oracle::campaign::{Case, Summary};
 use gsan_oracle::interpreter::Format;
 use gsan_oracle::program::Program;
-use gsan_oracle::ptx;
+use gsan_oracle::ptx::{self, bundle::Bundle};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -38,6 +39,21 @@ struct Args {
     /// With --ptx: how many programs share a module and a session.
     #[arg(long, default_value_t = 20)]
     batch: u64,
+    /// Write programs for a GPU to this folder: PTX, scenario files for `gsan run`, and what to expect.
+    #[arg(long, value_name = "FOLDER")]
+    gpu_bundle: Option<PathBuf>,
+    /// With --gpu-bundle: how many schedules of the interpreter say what to expect of a program.
+    #[arg(long, default_value_t = 200)]
+    schedules: u64,
+    /// With --gpu-bundle: how many programs share a module.
+    #[arg(long, default_value_t = 125)]
+    module: usize,
+    /// With --gpu-bundle: how often the programs run.
+    #[arg(long, default_value_t = 20)]
+    rounds: usize,
+    /// Hold what FOLDER/run.sh left in FOLDER/results against what was to be expected.
+    #[arg(long, value_name = "FOLDER")]
+    gpu_judge: Option<PathBuf>,
     /// Print the program of the seed (with --ptx: as PTX, too) and leave.
     #[arg(long)]
     print: bool,
@@ -68,6 +84,12 @@ fn main() -> ExitCode {
     if args.print {
         print(&args);
         return ExitCode::SUCCESS;
+    }
+    if let Some(folder) = &args.gpu_bundle {
+        return bundle(&args, folder);
+    }
+    if let Some(folder) = &args.gpu_judge {
+        return judge(folder);
     }
     let format = if args.reference {
         Format::Reference
@@ -146,4 +168,37 @@ fn print(args: &Args) {
     let kind = Kind::of(args.seed);
     print!("{kind:?}\n{}", program_of(args.seed, kind));
     println!("schedule {}", schedule_of(args.seed));
+}
+
+fn bundle(args: &Args, folder: &Path) -> ExitCode {
+    let bundle = Bundle {
+        seed: args.seed,
+        programs: args.programs as usize,
+        module: args.module,
+        schedules: args.schedules,
+        rounds: args.rounds,
+    };
+    let modules = bundle.choose(&|n| eprintln!("{n} programs"));
+    if let Err(error) = bundle.write(folder, &modules) {
+        eprintln!("cannot write {}: {error}", folder.display());
+        return ExitCode::from(2);
+    }
+    for kind in ptx::bundle::Kind::ALL {
+        let count = modules.iter().flatten().filter(|e| e.kind == kind).count();
+        println!("{kind:?}: {count}");
+    }
+    ExitCode::SUCCESS
+}
+
+fn judge(folder: &Path) -> ExitCode {
+    match ptx::bundle::judge(folder, &folder.join("results")) {
+        Ok(verdict) => {
+            print!("{verdict}");
+            ExitCode::from(u8::from(!verdict.is_good()))
+        }
+        Err(error) => {
+            eprintln!("cannot read {}: {error}", folder.display());
+            ExitCode::from(2)
+        }
+    }
 }

@@ -37,6 +37,17 @@ pub struct At {
 /// The module's variable: [`Space::SIZE`] bytes for each program.
 pub const VARIABLE: &str = "var";
 
+/// Name of the `k`-th kernel of a packed module.
+pub fn packed_name(kernel: usize) -> String {
+    format!("all_k{kernel}")
+}
+
+/// The kernel of a packed module that makes its memory zero; a block for each program, [`Space::SIZE`]` / 4` threads.
+pub const RESET: &str = "reset";
+
+const REGISTERS: &str =
+    ".reg .pred %p, %g, %l; .reg .b32 %b, %t, %w, %n, %r, %s, %q<4>; .reg .b64 %m, %f, %v, %x;";
+
 /// Guards what only a warp's first lane does.
 const LEAD: &str = "@%l ";
 
@@ -108,6 +119,12 @@ impl Module {
         self.programs += 1;
     }
 
+    /// The lines of a program's operations.
+    pub fn lines_of(&self, program: usize) -> impl Iterator<Item = usize> {
+        let lines = self.lines.iter().enumerate();
+        lines.filter_map(move |(n, at)| (at.as_ref()?.program == program).then_some(n))
+    }
+
     /// Whose operation stands in a line.
     pub fn at(&self, line: u32) -> Option<At> {
         *self.lines.get(line as usize)?
@@ -137,14 +154,32 @@ impl Module {
             ".visible .entry {name}(.param .u64 m, .param .u64 f)"
         ));
         self.line("{");
-        self.line(".reg .pred %p, %g, %l; .reg .b32 %b, %t, %w, %n, %r, %s, %q<4>; .reg .b64 %m, %f, %v, %x;");
+        self.line(REGISTERS);
+        self.line("mov.u32 %b, %ctaid.x;");
         self.line("ld.param.u64 %m, [m]; cvta.to.global.u64 %m, %m;");
         self.line("ld.param.u64 %f, [f]; cvta.to.global.u64 %f, %f;");
+        self.blocks(kernel, first_thread);
+    }
+
+    /// The same as a function, for [`Module::pack`]: it is told the block's number in the program.
+    fn function(&mut self, index: usize, kernel: &Kernel, first_thread: usize) {
+        let name = kernel_name(self.programs, index);
+        self.line(&format!(
+            ".func {name}(.param .b32 b, .param .b64 m, .param .b64 f)"
+        ));
+        self.line("{");
+        self.line(REGISTERS);
+        self.line("ld.param.b32 %b, [b]; ld.param.b64 %m, [m]; ld.param.b64 %f, [f];");
+        self.blocks(kernel, first_thread);
+    }
+
+    /// What a kernel's blocks do, to the closing brace.
+    fn blocks(&mut self, kernel: &Kernel, first_thread: usize) {
         let offset = self.programs * Space::SIZE as usize;
         self.line(&format!(
             "mov.u64 %v, {VARIABLE}; add.u64 %v, %v, {offset};"
         ));
-        self.line("mov.u32 %b, %ctaid.x; mov.u32 %t, %tid.x; shr.u32 %w, %t, 5;");
+        self.line("mov.u32 %t, %tid.x; shr.u32 %w, %t, 5;");
         self.line("and.b32 %s, %t, 31; setp.eq.u32 %l, %s, 0;");
         let end = self.label();
         let mut bodies = Vec::new();
@@ -170,6 +205,76 @@ impl Module {
             self.thread(block, t, thread, &end);
         }
         self.line(&format!("{end}:"));
+        self.line("ret;");
+        self.line("}");
+    }
+
+    /// A module in which the `k`-th kernels of all programs are one, [`packed_name`], whose grid has all their blocks,
+    /// in the order of the programs. A GPU's compiler takes its time for each kernel.
+    pub fn pack(programs: &[&Program], patience: Option<u32>) -> Module {
+        let mut module = Module::new(programs.len(), patience);
+        for program in programs {
+            let mut thread = 0;
+            for (k, kernel) in program.kernels.iter().enumerate() {
+                module.function(k, kernel, thread);
+                thread += kernel.blocks.iter().map(|b| b.threads.len()).sum::<usize>();
+            }
+            module.programs += 1;
+        }
+        let kernels = programs.iter().map(|p| p.kernels.len()).max().unwrap_or(0);
+        for k in 0..kernels {
+            module.packed(programs, k);
+        }
+        module.reset(programs.len());
+        module
+    }
+
+    fn packed(&mut self, programs: &[&Program], k: usize) {
+        let name = packed_name(k);
+        self.line(&format!(
+            ".visible .entry {name}(.param .u64 m, .param .u64 f)"
+        ));
+        self.line("{");
+        self.line(".reg .pred %p; .reg .b32 %b; .reg .b64 %m, %f;");
+        self.line("mov.u32 %b, %ctaid.x;");
+        self.line("ld.param.u64 %m, [m]; cvta.to.global.u64 %m, %m;");
+        self.line("ld.param.u64 %f, [f]; cvta.to.global.u64 %f, %f;");
+        let end = self.label();
+        for (n, program) in programs.iter().enumerate() {
+            let blocks = program.kernels.get(k).map_or(0, |k| k.blocks.len());
+            let next = self.label();
+            self.line(&format!("setp.ge.u32 %p, %b, {blocks}; @%p bra {next};"));
+            let function = kernel_name(n, k);
+            self.line(&format!("call.uni {function}, (%b, %m, %f); bra {end};"));
+            self.line(&format!("{next}:"));
+            self.line(&format!("sub.u32 %b, %b, {blocks};"));
+            let size = Space::SIZE;
+            self.line(&format!("add.u64 %m, %m, {size}; add.u64 %f, %f, {size};"));
+        }
+        self.line(&format!("{end}:"));
+        self.line("ret;");
+        self.line("}");
+    }
+
+    /// A kernel that makes all memory zero again, a thread for each word of a program's.
+    fn reset(&mut self, programs: usize) {
+        let words = Space::SIZE / 4;
+        self.line(&format!(
+            ".visible .entry {RESET}(.param .u64 m, .param .u64 f)"
+        ));
+        self.line("{");
+        self.line(".reg .b32 %b, %t; .reg .b64 %m, %f, %v, %x; .reg .pred %p;");
+        self.line("ld.param.u64 %m, [m]; cvta.to.global.u64 %m, %m;");
+        self.line("ld.param.u64 %f, [f]; cvta.to.global.u64 %f, %f;");
+        self.line("mov.u32 %b, %ctaid.x; mov.u32 %t, %tid.x;");
+        self.line(&format!(
+            "setp.ge.u32 %p, %b, {programs}; @%p exit; mad.lo.u32 %t, %b, {words}, %t;"
+        ));
+        self.line(&format!("mul.wide.u32 %x, %t, 4; mov.u64 %v, {VARIABLE};"));
+        for base in ["%m", "%f", "%v"] {
+            self.line(&format!("add.u64 {base}, {base}, %x;"));
+            self.line(&format!("st.global.u32 [{base}], 0;"));
+        }
         self.line("ret;");
         self.line("}");
     }
