@@ -248,3 +248,25 @@ fn the_history_is_read_from_the_latest_on() {
     assert_eq!(starts(5), [10, 13, 12, 11]);
     assert_eq!(in_order(&[], 3), []);
 }
+
+proptest::proptest! {
+    /// Damaged shadow is shown as it is; nothing in it can break the tool.
+    #[test]
+    fn any_bits_are_decoded(wide_bits: [u32; 16], scalar_bits: [u32; 6], tenant_bits: [[u32; 7]; 3], head: u32) {
+        let mut state = fake();
+        state.head = head;
+        state.tenants = tenant_bits.iter().map(|t| bytemuck::cast(*t)).collect();
+        let names = names();
+        let cell: WideCell = bytemuck::pod_read_unaligned(bytemuck::bytes_of(&wide_bits));
+        let word = wide(0x1000, &cell, &mut state, &names).unwrap();
+        let kept = cell.records.iter().filter(|r| !r.is_empty()).count();
+        proptest::prop_assert_eq!(word.accesses.len(), kept);
+        let cell: ShadowCell = bytemuck::pod_read_unaligned(bytemuck::bytes_of(&scalar_bits));
+        let word = reference(u64::MAX, &cell, &mut state, &names).unwrap();
+        proptest::prop_assert!(word.accesses.len() <= 5 && word.buffer.is_none());
+        for t in &state.tenants {
+            let view = tenant(t, &names);
+            proptest::prop_assert_eq!(view.shared, t.shared != 0);
+        }
+    }
+}

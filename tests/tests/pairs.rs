@@ -121,6 +121,8 @@ fn each_expected_line_touches_memory_in_the_source() {
             .unwrap_or_default();
         let folder = if module.starts_with("../kernels/separate") {
             "separate"
+        } else if module.starts_with("../kernels/ptx") {
+            "ptx"
         } else if module.starts_with("../kernels/cuda") {
             "cuda"
         } else {
@@ -129,6 +131,8 @@ fn each_expected_line_touches_memory_in_the_source() {
         let source = repository().join("tests/kernels").join(folder);
         let source = match folder {
             "cuda" => source.join(format!("{}.cu", stem(&module))),
+            // Written by hand, it is its own source.
+            "ptx" => source.join(format!("{}.ptx", stem(&module))),
             // The races are in what the kernels' module is linked with.
             "separate" => source.join("queue.cu"),
             // `NAME_plain` is another build of NAME.
