@@ -4,6 +4,7 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 
 struct Case {
     name: String,
@@ -19,8 +20,13 @@ fn scratch() -> PathBuf {
     dir
 }
 
-/// Every case, its graph in a file of its own.
-fn cases() -> Vec<Case> {
+/// Every case, its graph in a file of its own. The files are written once: tests run side by side.
+fn cases() -> &'static [Case] {
+    static CASES: OnceLock<Vec<Case>> = OnceLock::new();
+    CASES.get_or_init(written_cases)
+}
+
+fn written_cases() -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ge-conflict/tests/cases");
     let mut all: Vec<Case> = std::fs::read_dir(folder)
         .unwrap()
@@ -95,12 +101,12 @@ fn codes(result: &Value, key: &str) -> Vec<String> {
 fn exit_codes_follow_the_result() {
     for case in cases() {
         for stage in [case.stage.as_str(), "all"] {
-            let json = check(&case, stage, &["--format", "json"]);
+            let json = check(case, stage, &["--format", "json"]);
             let result: Value = serde_json::from_str(&text(&json))
                 .unwrap_or_else(|e| panic!("{} {stage}: {e}", case.name));
             assert_eq!(result["schema_version"], 1, "{}", case.name);
             assert_eq!(code(&json), due(&result), "{} {stage}", case.name);
-            let words = check(&case, stage, &[]);
+            let words = check(case, stage, &[]);
             assert_eq!(code(&words), code(&json), "{} {stage} as text", case.name);
             for key in ["errors", "warnings"] {
                 for c in codes(&result, key) {
@@ -154,7 +160,7 @@ fn repaired_files_and_pictures() {
             "--dot",
             dot.to_str().unwrap(),
         ];
-        let first = code(&check(&case, "all", &more));
+        let first = code(&check(case, "all", &more));
         let picture = std::fs::read_to_string(&dot).unwrap();
         let (open, close) = (picture.matches('{').count(), picture.matches('}').count());
         assert!(
