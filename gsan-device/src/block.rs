@@ -166,7 +166,6 @@ fn move_in<M: Machine>(state: State<M>, launch: u64, claimed: bool) {
         m.store32(field!(state.addr, ThreadState, imported_version), 0);
         m.store32(field!(state.addr, ThreadState, fence_gpu), 0);
         m.store32(field!(state.addr, ThreadState, fence_sys), 0);
-        m.store32(field!(state.addr, ThreadState, fence_token), 0);
         m.store64(field!(state.addr, ThreadState, last_acquired), u64::MAX);
         m.store64(field!(state.addr, ThreadState, last_pending), u64::MAX);
         m.store32(field!(state.addr, ThreadState, pending_places), 0);

@@ -147,7 +147,7 @@ pub fn strong_before<C: Cell, M: Machine>(me: State<M>, addr: u64, op: Op, site:
             && r.token != 0
             && r.token != had_token
         {
-            me.m.store32(field!(me.addr, ThreadState, fence_token), r.token);
+            me.m.store32(me.fence_token(), r.token);
         }
         // The token must be visible no later than the flag: the user's own fence came before the token.
         me.m.fence(op.scope());
@@ -254,8 +254,7 @@ fn own_block_seen<C: Cell, M: Machine>(
     }
 }
 
-/// A fence. At block scope it orders the block's warps only. The warp's threads that
-/// meet it together are one, and the first of them does the work.
+/// A fence. At block scope it orders the block's warps only.
 pub fn fence<M: Machine>(me: State<M>, op: Op) {
     let flags = me.m.load32(field!(me.global, GlobalState, flags));
     let in_order =
@@ -271,24 +270,20 @@ pub fn fence<M: Machine>(me: State<M>, op: Op) {
     if op.scope() <= Scope::Cta {
         return;
     }
-    let group = me.m.group();
-    if me.m.leads(group) {
-        if op.order().acquires() && !without(Edge::FenceAcquire) {
-            me.acquire_pending();
+    if op.order().acquires() && !without(Edge::FenceAcquire) {
+        me.acquire_pending();
+    }
+    if op.order().releases() && !without(Edge::FenceRelease) {
+        let epoch = me.close_epoch();
+        if in_order {
+            sc_order(me, op.scope(), epoch);
         }
-        if op.order().releases() && !without(Edge::FenceRelease) {
-            let epoch = me.close_epoch();
-            if in_order {
-                sc_order(me, op.scope(), epoch);
-            }
-            // The block's threads fence concurrently: the later epoch wins, whoever stores last.
-            me.m.max32(field!(me.addr, ThreadState, fence_gpu), epoch);
-            if op.scope() == Scope::Sys {
-                me.m.max32(field!(me.addr, ThreadState, fence_sys), epoch);
-            }
+        // The block's threads fence concurrently: the later epoch wins, whoever stores last.
+        me.m.max32(field!(me.addr, ThreadState, fence_gpu), epoch);
+        if op.scope() == Scope::Sys {
+            me.m.max32(field!(me.addr, ThreadState, fence_sys), epoch);
         }
     }
-    me.m.join_group(group);
 }
 
 /// `fence.sc`: PTX puts all that are morally strong in one order, and each synchronises with those after it. The order is
@@ -354,7 +349,7 @@ fn release_of<M: Machine>(me: State<M>, op: Op) -> Option<Release> {
     if epoch == 0 {
         return None;
     }
-    let token = me.m.load32(field!(me.addr, ThreadState, fence_token));
+    let token = me.m.load32(me.fence_token());
     Some(Release {
         epoch,
         token: if me.holds(token, epoch) { token } else { 0 },

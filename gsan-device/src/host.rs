@@ -435,7 +435,6 @@ impl Machine for Host {
     fn leads(self, _: u32) -> bool {
         true
     }
-    fn join_group(self, _: u32) {}
     fn block_threads(self) -> u32 {
         self.block_threads
     }

@@ -69,7 +69,8 @@ const _: () = {
     // Model checks have smaller ones.
     assert!(
         cfg!(loom)
-            || (size_of::<ThreadState>() == 576 + 64 + 256 + 4096 && size_of::<Snapshot>() == 144)
+            || (size_of::<ThreadState>() == 576 + 64 + 3 * 128 + 4096
+                && size_of::<Snapshot>() == 144)
     );
     assert!(size_of::<Tenant>() == 28);
     let p = PartialClock::new(0xffff, 31, u32::MAX);

@@ -60,8 +60,6 @@ pub trait Machine: Copy {
     fn group(self) -> u32;
     /// Whether this thread is the first of a group that it belongs to.
     fn leads(self, group: u32) -> bool;
-    /// Waits for the group's threads; what they wrote before is visible to all of them afterwards.
-    fn join_group(self, group: u32);
     /// Threads per block, all dimensions multiplied.
     fn block_threads(self) -> u32;
     /// Differs between grids that run at the same time.

@@ -255,11 +255,6 @@ impl Machine for Nvptx {
     }
 
     #[inline(always)]
-    fn join_group(self, group: u32) {
-        // SAFETY: `group` came from `activemask`, and every thread that was active then comes here.
-        unsafe { asm!("bar.warp.sync {};", in(reg32) group, options(nostack)) };
-    }
-
     #[inline(always)]
     fn block_threads(self) -> u32 {
         special32!("%ntid.x")

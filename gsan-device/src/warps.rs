@@ -134,13 +134,15 @@ impl<M: Machine> State<M> {
 
     /// Takes the place after the block's last `fence.sc` in their order.
     pub fn sc_fence(self) {
-        let group = self.m.group();
-        if self.m.leads(group) {
-            let last = field!(self.addr, ThreadState, sc_block);
-            self.know_block(self.m.load32(last), true);
-            self.m.max32(last, self.close_epoch());
-        }
-        self.m.join_group(group);
+        let last = field!(self.addr, ThreadState, sc_block);
+        self.know_block(self.m.load32(last), true);
+        self.m.max32(last, self.close_epoch());
+    }
+
+    /// Where this warp keeps the token that carries its last release fence.
+    #[inline]
+    pub fn fence_token(self) -> u64 {
+        self.of_warp(offset_of!(ThreadState, fence_tokens))
     }
 
     /// Takes what a release knows of this block's own warps, whoever published it.

@@ -135,8 +135,6 @@ pub struct ThreadState {
     pub tenants: u32,
     /// `ring_head` when the tenant came: later tokens are its own.
     pub first_token: u32,
-    /// The token that carries the last release fence (0: none yet).
-    pub fence_token: u32,
     /// How many clocks have become pending in this tenancy.
     pub pending_version: u32,
     /// How many of those are in the own clock, all threads' imports being complete.
@@ -149,6 +147,8 @@ pub struct ThreadState {
     pub pending_places: u32,
     /// Epoch closed by the block's last `fence.sc`.
     pub sc_block: Epoch,
+    /// Zero.
+    pub reserved: u32,
     /// The release of the device's last `fence.sc` ([`SyncClock`](super::SyncClock)); of a device's first thread only.
     pub sc_device: u64,
     /// The same for system scope; of the very first thread only.
@@ -164,6 +164,8 @@ pub struct ThreadState {
     pub pending_warps: [Epoch; ThreadState::WARPS],
     /// Of each warp: up to which epoch it knows some of the block's other warps.
     pub reach: [Epoch; ThreadState::WARPS],
+    /// Of each warp: the token that carries the last release fence (0: none yet).
+    pub fence_tokens: [u32; ThreadState::WARPS],
     /// Of each warp: up to which epoch it knows each of the others, through barriers of a part of the block.
     pub pairs: [[Epoch; ThreadState::WARPS]; ThreadState::WARPS],
     /// What the own clock knows of single warps of other blocks.
