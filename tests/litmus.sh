@@ -6,11 +6,13 @@
 #   tests/litmus.sh [--device cuda|sim] [--instances N] [--gsan PROGRAM] [--reference] [NAME…]     NAME: a part of the names
 #   tests/litmus.sh --parity [--device …] [--gsan PROGRAM] [NAME…]     the parity scenarios, as they are, 16 times each
 #
+# --jobs N runs so many files at a time. --slots N: so many logical threads per multiprocessor where a file does not say how many
+# (clock rows are that much shorter, and runs faster; the litmus grids need few).
 # Exit code 0: every file behaved as its [expect] says. --reference runs them with the reference cell, where they say no cell.
 # --results FILE writes a list that `cargo xtask parity FILE` puts into docs/parity.md.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-device=cuda instances=10000 gsan=gsan cell=() names=() folder=litmus results=/dev/null
+device=cuda instances=10000 gsan=gsan cell=() names=() folder=litmus results=/dev/null jobs=1 slots=""
 while [ $# -gt 0 ]; do
     case $1 in
         --device) device=$2; shift 2 ;;
@@ -18,6 +20,8 @@ while [ $# -gt 0 ]; do
         --gsan) gsan=$2; shift 2 ;;
         --parity) folder=parity; shift ;;
         --results) results=$2; shift 2 ;;
+        --jobs) jobs=$2; shift 2 ;;
+        --slots) slots=$2; shift 2 ;;
         --reference) cell=(--cell reference); shift ;;
         -*) echo "unknown option $1" >&2; exit 2 ;;
         *) names+=("$1"); shift ;;
@@ -25,7 +29,6 @@ while [ $# -gt 0 ]; do
 done
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
-bad=0 total=0
 where="the simulator"
 if [ "$device" != sim ]; then
     where=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2> /dev/null | head -1 | sed 's/, /, driver /')
@@ -35,14 +38,11 @@ fi
     echo "# device: ${where:-a GPU}"
     echo "# folder, scenario, whether its [expect] held, runs"
 } > "$results" || exit 2
-printf '%-40s %10s %-8s %-8s %6s\n' "$folder" instances expects result s
-for file in "$here/scenarios/$folder"/*.toml; do
+
+# Runs one file and prints its row.
+one() {
+    local file=$1 name blocks roles room own each times races started result out
     name=$(basename "$file" .toml)
-    if [ ${#names[@]} -gt 0 ]; then
-        for part in "${names[@]}"; do [[ $name == *"$part"* ]] && break; done
-        [[ $name == *"$part"* ]] || continue
-    fi
-    if [ ${#cell[@]} -gt 0 ] && grep -q '^cell' "$file"; then continue; fi
     # Blocks, blocks per instance, and rounds that there is room for.
     read -r blocks roles room < <(sed -n \
         -e 's/^grid = \[\([0-9]*\)\]/b \1/p' \
@@ -57,19 +57,42 @@ for file in "$here/scenarios/$folder"/*.toml; do
     each=$((blocks / roles * room))
     times=$(((instances + each - 1) / each))
     [ $folder = parity ] && room=$own each=$((blocks / roles * own)) times=16
-    sed "s/^args = \(.*\){ u32 = [0-9]* }\]/args = \1{ u32 = $room }]/" "$file" > "$work/$name.toml"
+    local shape=()
+    if [ -n "$slots" ] && ! grep -q '^slots_per_sm' "$file"; then
+        if grep -q '^\[device\]' "$file"; then
+            shape=(-e "s/^\[device\]/&\nslots_per_sm = $slots/")
+        else
+            shape=(-e "0,/^\[\[module\]\]/s//[device]\nslots_per_sm = $slots\n\n&/")
+        fi
+    fi
+    sed ${shape[@]+"${shape[@]}"} -e "s/^args = \(.*\){ u32 = [0-9]* }\]/args = \1{ u32 = $room }]/" "$file" > "$work/$name.toml"
     races=silence
     grep -q '^\[\[expect.race\]\]' "$file" && races=races
     started=$(date +%s)
-    if "$gsan" run "$work/$name.toml" --device "$device" --schedules "$times" ${cell[@]+"${cell[@]}"} > "$work/out" 2>&1; then
+    if "$gsan" run "$work/$name.toml" --device "$device" --schedules "$times" ${cell[@]+"${cell[@]}"} > "$work/$name.out" 2>&1; then
         result=ok
     else
-        result="WRONG" bad=$((bad + 1))
+        result=WRONG
     fi
-    total=$((total + 1))
-    printf '%-40s %10d %-8s %-8s %6d\n' "$name" $((each * times)) $races $result $(($(date +%s) - started))
+    out=$(printf '%-40s %10d %-8s %-8s %6d\n' "$name" $((each * times)) $races $result $(($(date +%s) - started)))
+    [ "$result" = ok ] || out+=$'\n'$(grep -h -e 'not expected' -e 'expected ' -e '^error' "$work/$name.out" | cut -c1-220 | head -5)
+    echo "$out"
+    echo "$result" > "$work/$name.result"
     echo "$folder $name $result $times" >> "$results"
-    [ "$result" = ok ] || grep -h -e 'not expected' -e 'expected ' -e '^error' "$work/out" | cut -c1-220 | head -5
+}
+
+printf '%-40s %10s %-8s %-8s %6s\n' "$folder" instances expects result s
+for file in "$here/scenarios/$folder"/*.toml; do
+    name=$(basename "$file" .toml)
+    if [ ${#names[@]} -gt 0 ]; then
+        for part in "${names[@]}"; do [[ $name == *"$part"* ]] && break; done
+        [[ $name == *"$part"* ]] || continue
+    fi
+    if [ ${#cell[@]} -gt 0 ] && grep -q '^cell' "$file"; then continue; fi
+    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+    one "$file" &
 done
+wait
+total=$(cat "$work"/*.result | wc -l) bad=$(grep -l WRONG "$work"/*.result | wc -l)
 echo "$total $folder tests, $bad not as expected"
 [ "$bad" = 0 ]
