@@ -67,6 +67,33 @@ impl<S> Frontier<S> {
     }
 }
 
+/// What orders launches; the tests take each away and see that it is missed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Edge {
+    /// Work of one stream runs in order.
+    Stream,
+    /// What the host has waited for comes before what it issues.
+    Host,
+    /// The legacy default stream waits for blocking streams, and they for it.
+    LegacyDefault,
+    /// An event captures what its stream knows.
+    EventRecord,
+    /// A stream that waits for an event knows what it captured.
+    EventWait,
+    /// The host waits for a stream, an event, a device.
+    HostStream,
+    HostEvent,
+    HostDevice,
+}
+
+#[cfg(not(test))]
+const fn without(_: Edge) -> bool {
+    false
+}
+
+#[cfg(test)]
+use tests::without;
+
 struct StreamClock<S> {
     flags: StreamFlags,
     device: u32,
@@ -112,11 +139,18 @@ impl<S> Clocks<S> {
             return Frontier::default();
         };
         let (flags, device) = (this.flags, this.device);
-        let mut frontier = this.frontier.clone();
-        frontier.join(&self.host);
+        let mut frontier = if without(Edge::Stream) {
+            Frontier::default()
+        } else {
+            this.frontier.clone()
+        };
+        if !without(Edge::Host) {
+            frontier.join(&self.host);
+        }
         for (i, other) in self.streams.iter().enumerate() {
             let ordered = match (flags, other.flags) {
                 _ if i == stream || other.device != device => false,
+                _ if without(Edge::LegacyDefault) => false,
                 (StreamFlags::NonBlocking, _) | (_, StreamFlags::NonBlocking) => false,
                 (StreamFlags::LegacyDefault, _) | (_, StreamFlags::LegacyDefault) => true,
                 _ => false,
@@ -169,7 +203,9 @@ impl<S> Clocks<S> {
     /// The event captures the stream's work so far.
     pub(crate) fn record(&mut self, event: usize, stream: usize) {
         let frontier = self.issue(stream);
-        if let Some(event) = self.events.get_mut(event) {
+        if let Some(event) = self.events.get_mut(event)
+            && !without(Edge::EventRecord)
+        {
             *event = frontier;
         }
     }
@@ -178,6 +214,7 @@ impl<S> Clocks<S> {
     pub(crate) fn wait(&mut self, stream: usize, event: usize) {
         self.issue(stream);
         if let (Some(stream), Some(event)) = (self.streams.get_mut(stream), self.events.get(event))
+            && !without(Edge::EventWait)
         {
             stream.frontier.join(event);
         }
@@ -186,19 +223,24 @@ impl<S> Clocks<S> {
     /// The host has waited for the stream.
     pub(crate) fn host_waited_for_stream(&mut self, stream: usize) {
         let frontier = self.issue(stream);
-        self.host.join(&frontier);
+        if !without(Edge::HostStream) {
+            self.host.join(&frontier);
+        }
     }
 
     /// The host has waited for the event.
     pub(crate) fn host_waited_for_event(&mut self, event: usize) {
-        if let Some(event) = self.events.get(event) {
+        if let Some(event) = self.events.get(event)
+            && !without(Edge::HostEvent)
+        {
             self.host.join(event);
         }
     }
 
     /// The host has waited for all work of a device.
     pub(crate) fn host_waited_for_device(&mut self, device: u32) {
-        for stream in self.streams.iter().filter(|s| s.device == device) {
+        let waited = |s: &&StreamClock<S>| s.device == device && !without(Edge::HostDevice);
+        for stream in self.streams.iter().filter(waited) {
             self.host.join(&stream.frontier);
         }
     }
@@ -210,6 +252,57 @@ mod tests {
     use StreamFlags::{Blocking, LegacyDefault, NonBlocking, PerThreadDefault};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
+
+    thread_local! {
+        static REMOVED: std::cell::Cell<Option<Edge>> = const { std::cell::Cell::new(None) };
+    }
+
+    pub(super) fn without(edge: Edge) -> bool {
+        REMOVED.get() == Some(edge)
+    }
+
+    /// The named test fails on clocks that lack the edge.
+    #[test]
+    fn every_removed_edge_is_noticed() {
+        let by: [(Edge, fn()); 8] = [
+            (Edge::Stream, one_stream_is_in_order_and_two_are_not),
+            (
+                Edge::Host,
+                what_the_host_waited_for_comes_before_all_that_it_issues,
+            ),
+            (
+                Edge::LegacyDefault,
+                the_legacy_default_stream_is_ordered_with_blocking_streams_both_ways,
+            ),
+            (
+                Edge::EventRecord,
+                an_event_carries_what_came_before_its_record,
+            ),
+            (
+                Edge::EventWait,
+                an_event_carries_what_came_before_its_record,
+            ),
+            (
+                Edge::HostStream,
+                what_the_host_waited_for_comes_before_all_that_it_issues,
+            ),
+            (
+                Edge::HostEvent,
+                what_the_host_waited_for_comes_before_all_that_it_issues,
+            ),
+            (Edge::HostDevice, devices_have_default_streams_of_their_own),
+        ];
+        for (edge, test) in by {
+            assert!(
+                std::panic::catch_unwind(test).is_ok(),
+                "{edge:?}: the whole clocks pass"
+            );
+            REMOVED.set(Some(edge));
+            let noticed = std::panic::catch_unwind(test).is_err();
+            REMOVED.set(None);
+            assert!(noticed, "nobody noticed that {edge:?} was missing");
+        }
+    }
 
     /// A row's storage in these tests: the launches that it covers, the plain truth.
     type Truth = BTreeSet<u32>;
