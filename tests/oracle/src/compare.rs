@@ -204,7 +204,8 @@ pub fn compare(program: &Program, setup: &Setup, run: &Run, reference: &Referenc
             verdict = Verdict::OtherPartner;
         }
         if verdict == Verdict::False {
-            let distrustful = distrustful.get_or_insert_with(|| ptx.without_raced(&run.trace));
+            let distrustful = distrustful
+                .get_or_insert_with(|| ptx.without_raced(&run.trace, setup.shape.sc_order));
             if judge(run, distrustful, distrustful, finding, &current) != Verdict::False {
                 verdict = Verdict::AfterRace;
             }
@@ -450,14 +451,20 @@ impl Explain<'_> {
                 kept.len() > 4
             }
         };
-        if sampled && self.setup.format == Format::Wide {
+        // Where an observer was dropped, nobody can tell any more, and what is strong counts as observed.
+        if sampled && (self.setup.format == Format::Wide || a.is_strong()) {
             return Class::ReaderSample;
         }
         let repeated = b.writes
             && !b.is_strong()
             && between().any(|e| {
                 let c = events[e].access;
-                c.writes && block(e) == block(y) && self.ptx.races(x, e)
+                // The reference cell has one clock for the whole word.
+                let again = match self.setup.format {
+                    Format::Reference => !self.ptx.ordered(x, e),
+                    Format::Wide => self.ptx.races(x, e),
+                };
+                c.writes && block(e) == block(y) && again
             });
         if repeated {
             return Class::Repeated;

@@ -13,7 +13,7 @@ use gsan_device::clock::State;
 use gsan_device::detector;
 use gsan_device::host::{Device, Host, Shape};
 use gsan_device::layout::{
-    self, Counters, Op as Word, RaceClass, RaceKind, RaceRecord, RaceSide, Scope,
+    self, Counters, Op as Word, Order, RaceClass, RaceKind, RaceRecord, RaceSide, Scope,
 };
 use gsan_device::reference::ReferenceCell;
 use gsan_device::wide::Wide;
@@ -187,6 +187,7 @@ impl Schedule {
                     }
                 }
                 Item::Access(_, access) => steps.push(Step::Instruction(access.thread)),
+                Item::ScHook(..) => {}
                 Item::Fence(thread, ..) | Item::Arrive(thread, _) => {
                     steps.push(Step::Instruction(*thread));
                 }
@@ -580,7 +581,12 @@ impl<'a> Machine<'a> {
             HostStep::Launch { kernel, .. } => {
                 let base = self.new_row(&from);
                 let out = self.new_row(&[]);
-                self.records_of_step[index] = self.setup.device.launch(index as u32, base, out);
+                let record = self.setup.device.launch(index as u32, base, out);
+                if self.setup.format == Format::Reference {
+                    // Its cell knows no warps, and its runtime has no hooks for them.
+                    self.setup.device.set_launch_flags(record, 0);
+                }
+                self.records_of_step[index] = record;
                 self.stream_row[stream] = out;
                 self.running[stream] = Some(index);
                 self.end_kernel_if_done(kernel);
@@ -693,6 +699,9 @@ impl<'a> Machine<'a> {
             }
             Some(Op::Fence { order, scope }) => {
                 detector::fence(state, Word::new(layout::Access::Fence, 0, order, scope));
+                if order == Order::Sc {
+                    self.out.trace.items.push(Item::ScHook(t, scope));
+                }
             }
             Some(Op::Barrier(barrier)) => {
                 detector::barrier_before(state, barrier.id, barrier.count);

@@ -54,6 +54,9 @@ struct Args {
     /// Hold what FOLDER/run.sh left in FOLDER/results against what was to be expected.
     #[arg(long, value_name = "FOLDER")]
     gpu_judge: Option<PathBuf>,
+    /// With --gpu-judge: the reports are in this folder.
+    #[arg(long, value_name = "FOLDER")]
+    results: Option<PathBuf>,
     /// Print the program of the seed (with --ptx: as PTX, too) and leave.
     #[arg(long)]
     print: bool,
@@ -89,7 +92,8 @@ fn main() -> ExitCode {
         return bundle(&args, folder);
     }
     if let Some(folder) = &args.gpu_judge {
-        return judge(folder);
+        let results = args.results.clone();
+        return judge(folder, &results.unwrap_or_else(|| folder.join("results")));
     }
     let format = if args.reference {
         Format::Reference
@@ -190,8 +194,8 @@ fn bundle(args: &Args, folder: &Path) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn judge(folder: &Path) -> ExitCode {
-    match ptx::bundle::judge(folder, &folder.join("results")) {
+fn judge(folder: &Path, results: &Path) -> ExitCode {
+    match ptx::bundle::judge(folder, results) {
         Ok(verdict) => {
             print!("{verdict}");
             ExitCode::from(u8::from(!verdict.is_good()))

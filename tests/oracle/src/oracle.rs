@@ -24,7 +24,7 @@
 use crate::program::{HostStep, Place, Space};
 use crate::trace::{Access, Item, Trace};
 use gsan_device::layout::{Order, Scope};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// Which rules hold. [`Model::PTX`] is the memory model; every other setting adds order or removes conflicts.
@@ -164,6 +164,8 @@ pub struct Oracle {
     observers: BTreeMap<u32, Vec<Observer>>,
     foreign: BTreeMap<u32, Vec<Pattern>>,
     sc_fences: Vec<Pattern>,
+    /// Threads between a `fence.sc` and its hook.
+    hooked: BTreeSet<usize>,
     /// What those who have arrived at a barrier know, until it is complete.
     barriers: BTreeMap<(usize, u32), Clock>,
     raced: Vec<u32>,
@@ -193,7 +195,7 @@ impl Oracle {
 
     /// The memory model, but for what is ordered by way of words on which there is a race: once a flag is raced on, its
     /// cell may have lost the release.
-    pub fn without_raced(&self, trace: &Trace) -> Oracle {
+    pub fn without_raced(&self, trace: &Trace, sc_fences: bool) -> Oracle {
         let words = self.pairs().into_iter().flat_map(|(x, y)| {
             [x, y].into_iter().flat_map(|e| {
                 let p = self.events[e].access.place;
@@ -201,7 +203,7 @@ impl Oracle {
             })
         });
         let model = Model {
-            sc_fences: false,
+            sc_fences,
             distrust: true,
             ..self.model
         };
@@ -232,6 +234,7 @@ impl Oracle {
             observers: BTreeMap::new(),
             foreign: BTreeMap::new(),
             sc_fences: Vec::new(),
+            hooked: BTreeSet::new(),
             barriers: BTreeMap::new(),
             raced,
             streams: BTreeMap::new(),
@@ -266,7 +269,16 @@ impl Oracle {
                 }
             }
             Item::Access(id, access) => self.access(*id, *access),
-            Item::Fence(thread, order, scope) => self.fence(*thread, *order, *scope),
+            Item::ScHook(thread, scope) => {
+                self.hooked.insert(*thread);
+                self.fence(*thread, Order::Sc, *scope);
+            }
+            Item::Fence(thread, order, scope) => {
+                // Its hook has done it; where threads count as one, others may have done something since.
+                if !self.hooked.remove(thread) || self.model.blocks {
+                    self.fence(*thread, *order, *scope);
+                }
+            }
             Item::Arrive(thread, id) => {
                 let clock = &self.agents[self.agents_of[*thread]].clock;
                 let block = self.blocks_of[*thread];

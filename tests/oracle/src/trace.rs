@@ -71,6 +71,9 @@ pub enum Item {
     KernelEnd(usize),
     /// A memory instruction; the number names it in findings.
     Access(usize, Access),
+    /// The hook before a `fence.sc`, whose thread does nothing until the fence itself. The order of these hooks is as good
+    /// an order of the fences as their own: what comes before a fence precedes its hook.
+    ScHook(usize, Scope),
     /// A fence.
     Fence(usize, Order, Scope),
     /// A thread has arrived at a barrier of its block.

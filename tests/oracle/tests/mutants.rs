@@ -4,11 +4,24 @@ use gsan_device::mutants::Edge;
 use gsan_oracle::campaign::{Bench, Campaign, Case, program_of, schedule_of};
 use gsan_oracle::interpreter::Format;
 
+/// The reference cell tells no warps apart.
+const OF_WARPS: [Edge; 6] = [
+    Edge::BarrierArrive,
+    Edge::BarrierLeave,
+    Edge::OwnBlock,
+    Edge::OwnPart,
+    Edge::PartialMerge,
+    Edge::BlockSync,
+];
+
 /// The first program that notices the missing edge, and that the whole detector passes.
 fn killer(edge: Edge, format: Format) -> Option<Case> {
+    if format == Format::Reference && OF_WARPS.contains(&edge) {
+        return None;
+    }
     let campaign = Campaign {
         seed: 5_000_000,
-        programs: 40_000,
+        programs: 20_000,
         jobs: 1,
         without: Some(edge),
         max_failures: 3,

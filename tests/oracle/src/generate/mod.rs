@@ -290,10 +290,14 @@ impl Generator {
     fn signal(&mut self, who: Who, flag: Place, value: u32) {
         let broken = self.random.chance(15);
         let scope = self.scope();
-        let kind = match self.random.below(5) {
-            0 => Kind::Exchange(value),
-            1 => Kind::Add(value),
-            2 => Kind::Reduce(value),
+        let kind = match self.random.below(11) {
+            0 | 1 => Kind::Exchange(value),
+            2 | 3 => Kind::Add(value),
+            4 | 5 => Kind::Reduce(value),
+            6 => Kind::Cas {
+                expect: 0,
+                new: value,
+            },
             _ => Kind::Store(value),
         };
         if self.random.chance(50) {
@@ -318,7 +322,9 @@ impl Generator {
         } else {
             let order = match (broken, kind) {
                 (true, _) => Order::Relaxed,
-                (false, Kind::Exchange(_) | Kind::Add(_)) if self.random.chance(50) => {
+                (false, Kind::Exchange(_) | Kind::Add(_) | Kind::Cas { .. })
+                    if self.random.chance(50) =>
+                {
                     Order::AcqRel
                 }
                 _ => Order::Release,

@@ -1,7 +1,7 @@
 //! Many programs the whole way.
 
 use super::emit::launchable;
-use super::run::{self, Error};
+use super::run::{self, Detector, Error};
 use crate::campaign::{Case, Kind, Summary, program_of};
 use crate::compare::{Outcome, Reference, compare};
 use crate::interpreter::{Format, Run};
@@ -32,7 +32,12 @@ pub fn program(seed: u64) -> Program {
 impl Campaign {
     /// Runs it. `progress` is told about every batch that is done.
     pub fn run(&self, progress: &dyn Fn(u64)) -> Summary {
-        let judge = Judge::new(self.format);
+        let judges = [false, true].map(|sc_order| {
+            Judge::new(Detector {
+                format: self.format,
+                sc_order,
+            })
+        });
         let mut summary = Summary::default();
         let mut at = 0;
         while at < self.programs && summary.cases.len() < self.max_failures {
@@ -41,46 +46,61 @@ impl Campaign {
                 .collect();
             at += seeds.len() as u64;
             let programs: Vec<Program> = seeds.iter().map(|&s| program(s)).collect();
-            match run::run(&programs, self.format, seeds[0]) {
+            // A session follows the order of `fence.sc`s or does not.
+            let sc_order = Kind::of(seeds[0]).sc_order;
+            let judge = &judges[usize::from(sc_order)];
+            match run::run(&programs, judge.detector, seeds[0]) {
                 Ok(runs) => {
                     for ((&seed, program), run) in seeds.iter().zip(&programs).zip(&runs) {
-                        summary.note(seed, Kind::of(seed), judge.outcome(program, run));
+                        let kind = Kind {
+                            sc_order,
+                            ..Kind::of(seed)
+                        };
+                        summary.note(seed, kind, judge.outcome(program, run));
                     }
                 }
-                Err(error) => summary.cases.push(self.culprit(&seeds, &programs, &error)),
+                Err(error) => {
+                    let case = culprit(&seeds, &programs, judge.detector, &error);
+                    summary.cases.push(case);
+                }
             }
             progress(seeds.len() as u64);
         }
         summary
     }
+}
 
-    /// Which program of a batch could not be run.
-    fn culprit(&self, seeds: &[u64], programs: &[Program], error: &Error) -> Case {
-        let alone = seeds.iter().zip(programs).find_map(|(&seed, program)| {
-            let one = std::slice::from_ref(program);
-            let error = run::run(one, self.format, seeds[0]).err()?;
-            Some((seed, error.to_string()))
-        });
-        let (seed, text) = alone.unwrap_or((seeds[0], format!("in a batch only: {error}")));
-        Case {
-            seed,
-            kind: Kind::of(seed),
-            failures: vec![text],
-            false_alarm: false,
-        }
+/// Which program of a batch could not be run.
+fn culprit(seeds: &[u64], programs: &[Program], detector: Detector, error: &Error) -> Case {
+    let alone = seeds.iter().zip(programs).find_map(|(&seed, program)| {
+        let one = std::slice::from_ref(program);
+        let error = run::run(one, detector, seeds[0]).err()?;
+        Some((seed, error.to_string()))
+    });
+    let (seed, text) = alone.unwrap_or((seeds[0], format!("in a batch only: {error}")));
+    Case {
+        seed,
+        kind: Kind {
+            sc_order: detector.sc_order,
+            ..Kind::of(seed)
+        },
+        failures: vec![text],
+        false_alarm: false,
     }
 }
 
 /// Judges runs.
 pub struct Judge {
+    detector: Detector,
     reference: Reference,
 }
 
 impl Judge {
     /// Lays out the devices that it explains misses on.
-    pub fn new(format: Format) -> Judge {
+    pub fn new(detector: Detector) -> Judge {
         Judge {
-            reference: Reference::new(format, false),
+            detector,
+            reference: Reference::new(detector.format, detector.sc_order),
         }
     }
 
@@ -106,10 +126,13 @@ fn accesses(trace: &Trace) -> Vec<Access> {
 
 /// A failing program made small, the session's seed, and what is wrong with it.
 pub fn minimise(case: &Case, format: Format) -> (Program, u64, Vec<String>) {
-    let judge = Judge::new(format);
+    let judge = Judge::new(Detector {
+        format,
+        sc_order: case.kind.sc_order,
+    });
     let wrong = |program: &Program| {
         (case.seed..case.seed + 60).find_map(|seed| {
-            let failures = match run::run(std::slice::from_ref(program), format, seed) {
+            let failures = match run::run(std::slice::from_ref(program), judge.detector, seed) {
                 Ok(runs) => judge.outcome(program, runs.first()?).failures,
                 Err(_) => return None,
             };

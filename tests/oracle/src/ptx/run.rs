@@ -46,6 +46,15 @@ impl From<gsan_host::Error> for Error {
 
 type Result<T> = std::result::Result<T, Error>;
 
+/// What the detector is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Detector {
+    /// The cells.
+    pub format: Format,
+    /// Whether it follows the order of `fence.sc`s.
+    pub sc_order: bool,
+}
+
 /// Streams of a program, at most.
 const STREAMS: usize = 3;
 
@@ -60,7 +69,7 @@ pub fn use_simulator() -> Result<()> {
 }
 
 /// Runs [launchable](emit::launchable) programs, one after the other, in one session.
-pub fn run(programs: &[Program], format: Format, seed: u64) -> Result<Vec<Run>> {
+pub fn run(programs: &[Program], detector: Detector, seed: u64) -> Result<Vec<Run>> {
     use_simulator()?;
     let mut random = Random::new(seed);
     let mut config = gsan_sim::Config::default();
@@ -75,7 +84,7 @@ pub fn run(programs: &[Program], format: Format, seed: u64) -> Result<Vec<Run>> 
     gsan_sim::driver::configure(config);
     let mut module = Module::new(programs.len(), None);
     programs.iter().for_each(|p| module.add(p));
-    let mut stack = Stack::new(&module, programs.len(), format, seed)?;
+    let mut stack = Stack::new(&module, programs.len(), detector, seed)?;
     let mut followed = Vec::new();
     for (n, program) in programs.iter().enumerate() {
         let mut follower = Follower::new(n, program, &module);
@@ -125,13 +134,14 @@ struct Stack {
 }
 
 impl Stack {
-    fn new(module: &Module, programs: usize, format: Format, seed: u64) -> Result<Stack> {
-        let cell = match format {
+    fn new(module: &Module, programs: usize, detector: Detector, seed: u64) -> Result<Stack> {
+        let cell = match detector.format {
             Format::Reference => CellFormat::Reference,
             Format::Wide => CellFormat::Wide,
         };
         let mut session = Session::builder()
             .cell(cell)
+            .sc_order(detector.sc_order)
             .seed(seed as u32)
             .schedule_seed(Some(seed))
             .build()?;
