@@ -140,7 +140,7 @@ fn main() -> ExitCode {
             minimise(case, format, without)
         }
     };
-    explain(&summary, args.shrink, &small);
+    explain(&summary, args.shrink, small);
     if summary.cases.is_empty() {
         ExitCode::SUCCESS
     } else {
@@ -149,7 +149,7 @@ fn main() -> ExitCode {
 }
 
 /// Prints what failed, and the first of it made small.
-fn explain(summary: &Summary, shrink: usize, small: &dyn Fn(&Case) -> (Program, u64, Vec<String>)) {
+fn explain(summary: &Summary, shrink: usize, small: impl Fn(&Case) -> (Program, u64, Vec<String>)) {
     for (i, case) in summary.cases.iter().enumerate() {
         println!("\nseed {} ({:?}) fails:", case.seed, case.kind);
         case.failures.iter().for_each(|f| println!("  {f}"));
