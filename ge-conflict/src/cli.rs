@@ -102,7 +102,7 @@ pub fn check(o: &CheckOptions) -> Outcome {
                 errors: failures(loaded.defects),
                 ..Report::default()
             };
-            print(&mut out, &report, o.format, None);
+            print(&mut out, &report, o.format, text::View::default());
             return out;
         }
         return explain_anchor(out, loaded, (stage, only), anchor, o.format);
@@ -123,8 +123,12 @@ pub fn check(o: &CheckOptions) -> Outcome {
             lost = true;
         }
     }
-    let written = fixed.filter(|_| !lost).map(PathBuf::as_path);
-    print(&mut out, &report, o.format, written);
+    let written = fixed.filter(|_| !lost).map(|p| p.display().to_string());
+    let view = text::View {
+        written: written.as_deref(),
+        lint: stage == Stage::Lint,
+    };
+    print(&mut out, &report, o.format, view);
     if lost {
         out.exit = 2;
     }
@@ -142,7 +146,11 @@ pub fn lint(o: &LintOptions) -> Outcome {
         ..Outcome::default()
     };
     let (report, _) = run(loaded, Stage::Lint, None);
-    print(&mut out, &report, o.format, None);
+    let view = text::View {
+        written: None,
+        lint: true,
+    };
+    print(&mut out, &report, o.format, view);
     out
 }
 
@@ -248,12 +256,10 @@ fn refuse(out: &mut Outcome, why: String, format: OutputFormat) {
     }
 }
 
-fn print(out: &mut Outcome, report: &Report, format: OutputFormat, written: Option<&Path>) {
+fn print(out: &mut Outcome, report: &Report, format: OutputFormat, view: text::View<'_>) {
     out.exit = report.exit_code();
     out.stdout += &match format {
-        OutputFormat::Text => {
-            text::report(report, written.map(|p| p.display().to_string()).as_deref())
-        }
+        OutputFormat::Text => text::report(report, view),
         OutputFormat::Json => to_json(report),
     };
 }

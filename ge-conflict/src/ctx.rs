@@ -109,12 +109,12 @@ impl<'m> Ctx<'m> {
             // Either end of the edge may have moved to the copy.
             let why = if old[0] == from {
                 format!(
-                    "{} had to wait for {from}, and so has the copy that {} is given",
+                    "`{}` had to wait for `{from}`, and so has the copy that `{}` is given",
                     old[1], old[1]
                 )
             } else {
                 format!(
-                    "{to} had to wait for {}, and so for the copy of what {} gives",
+                    "`{to}` had to wait for `{}`, and so for the copy of what `{}` gives",
                     old[0], old[0]
                 )
             };
@@ -141,7 +141,10 @@ impl<'m> Ctx<'m> {
         let source = inputs
             .first()
             .and_then(|i| self.module.graph(g).producer(*i));
-        let story = source.map(|o| self.story(g, o, inputs.first().copied(), reason));
+        let story = match &reason.told {
+            Some(s) => Some((**s).clone()),
+            None => source.map(|o| self.story(g, o, inputs.first().copied(), reason)),
+        };
         let (id, moves) = self.module.graph_mut(g).insert_before(inputs, template)?;
         let before = inputs
             .iter()
@@ -188,7 +191,7 @@ impl<'m> Ctx<'m> {
         }
         for w in writers.into_iter().filter(|w| seen.contains(w)) {
             let why = format!(
-                "{} runs after {} has written, so its copy is made after that, too",
+                "`{}` runs after `{}` has written, so its copy is made after that, too",
                 self.name(g, consumer),
                 self.name(g, w)
             );
@@ -204,7 +207,10 @@ impl<'m> Ctx<'m> {
         template: &Template<'_>,
         reason: &Reason,
     ) -> Option<NodeId> {
-        let story = outputs.first().map(|o| self.story(g, *o, None, reason));
+        let story = match &reason.told {
+            Some(s) => Some((**s).clone()),
+            None => outputs.first().map(|o| self.story(g, *o, None, reason)),
+        };
         let (id, moves) = self.module.graph_mut(g).insert_after(outputs, template)?;
         let graph = self.module.graph(g);
         let after: Vec<After> = graph
@@ -233,6 +239,10 @@ impl<'m> Ctx<'m> {
         reason: &Reason,
     ) {
         let node = self.module.graph(g).node(id);
+        let mut conflict = Conflict::with(reason, story);
+        if reason.follows {
+            conflict.part_of = self.report.inserted.last().map(|i| i.name.clone());
+        }
         let entry = Inserted {
             pass: self.pass,
             graph: self.module.graph(g).name.clone(),
@@ -240,8 +250,14 @@ impl<'m> Ctx<'m> {
             ty: node.ty.clone(),
             before,
             after,
+            attrs: node
+                .attrs
+                .0
+                .iter()
+                .map(|(k, v)| (k.to_owned(), crate::io::attr_json(v)))
+                .collect(),
             why: reason.why.clone(),
-            conflict: Conflict::with(reason, story),
+            conflict,
         };
         self.report.inserted.push(entry);
     }
@@ -253,7 +269,7 @@ impl<'m> Ctx<'m> {
             let here = focus.map(|f| self.name(g, f.node));
             story.repair = match (reason.kind, here) {
                 (ConflictKind::ReadWrite | ConflictKind::HcclWrite, Some(me)) => format!(
-                    "{me} works on the copy now, and everybody else keeps {}",
+                    "then `{me}` works on the copy, and everybody else keeps {}",
                     self.module.out_name(g, out)
                 ),
                 _ => format!(
@@ -401,6 +417,8 @@ impl<'m> Ctx<'m> {
             pass: self.pass,
             graph: self.graph_name(g),
             nodes,
+            settled: false,
+            others: Vec::new(),
             why: reason.why.clone(),
             kind: reason.kind.name(),
             hazard: reason.kind.hazard(),

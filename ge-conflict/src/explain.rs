@@ -24,6 +24,8 @@ pub struct Member {
     pub attributes: Vec<&'static str>,
     /// The same in words.
     pub demands: Vec<&'static str>,
+    /// What in the file says so, for each; empty: it needs no saying.
+    pub because: Vec<String>,
 }
 
 /// A rule that was tried.
@@ -59,6 +61,17 @@ pub struct EdgeRule {
     pub overruled: Option<String>,
 }
 
+/// What a pass finds at this memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// The pass.
+    pub pass: &'static str,
+    /// What is asked.
+    pub question: &'static str,
+    /// The conflicts.
+    pub answers: Vec<String>,
+}
+
 /// The explanation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
@@ -72,6 +85,8 @@ pub struct Explanation {
     pub attributes: Vec<&'static str>,
     /// The class's name: its first anchor in the order of names.
     pub symbol: String,
+    /// The memory's name in the results of a check: the output that owns it.
+    pub memory: String,
     /// What shares its memory, itself too.
     pub shares: Vec<Member>,
     /// Layout rules.
@@ -80,6 +95,8 @@ pub struct Explanation {
     pub read_write: Vec<EdgeRule>,
     /// Pairs on this memory that no edge orders.
     pub unordered: Vec<String>,
+    /// What passes without a section of their own find here.
+    pub found: Vec<Found>,
     /// What the check does here.
     pub done: Vec<String>,
 }
@@ -178,6 +195,13 @@ pub fn anchor(
             anchor: name(*a),
             attributes: list(*a).map(AnchorAttr::name).collect(),
             demands: list(*a).map(AnchorAttr::words).collect(),
+            because: list(*a)
+                .map(|attr| {
+                    let at = space.at(*a);
+                    let node = module.node(at.place());
+                    crate::cause::demands(node, at.input, at.index as usize, attr)
+                })
+                .collect(),
         })
         .collect();
     let report = check();
@@ -191,6 +215,13 @@ pub fn anchor(
         report: &report,
         g,
     };
+    let at = space.at(me);
+    let owned = if input {
+        module.graph(g).producer(at.in_ref())
+    } else {
+        Some(at.out_ref())
+    };
+    let memory = owned.map_or_else(|| name(me), |o| crate::story::memory_name(module, g, o));
     Ok(Explanation {
         graph: module.graph(g).name.clone(),
         anchor: name(me),
@@ -200,6 +231,8 @@ pub fn anchor(
         rules,
         read_write: here.edges(id, index, input),
         unordered: unordered(module, root, same_memory),
+        found: here.found(&shares, id),
+        memory,
         done: here.done(&shares, id),
         shares,
     })
@@ -217,7 +250,7 @@ fn unordered(
         .map(|u| {
             format!(
                 "{} writes {} in place and {} {} it, and no chain of data or control edges makes one run before the other \
-                 (graph {})",
+                 (graph {}); `gsan graph lint` says what to do",
                 module.in_name(u.graph, u.writer),
                 module.out_name(u.graph, u.out),
                 module.in_name(u.graph, u.other),
@@ -236,6 +269,75 @@ struct Here<'a> {
 }
 
 impl Here<'_> {
+    /// Whether something was put in at an anchor of this memory.
+    fn touches(&self, i: &Inserted, shares: &[Member], node: &str) -> bool {
+        let member = |anchor: String| {
+            shares
+                .iter()
+                .any(|m| m.graph == i.graph && m.anchor == anchor)
+        };
+        let before = i.before.iter().flat_map(|b| b.as_slice());
+        let after = i.after.iter().flat_map(|a| a.as_slice());
+        before
+            .map(|b| format!("{}.in.{}", b.node, b.input))
+            .chain(after.map(|a| format!("{}.out.{}", a.node, a.output)))
+            .any(member)
+            || (i.before.is_none() && i.after.is_none() && self.beside(i, node))
+    }
+
+    /// What the passes find here that have no section of their own; those that find nothing are left out.
+    fn found(&self, shares: &[Member], id: NodeId) -> Vec<Found> {
+        use crate::passes::{addr, atomic, hccl, subgraph};
+        let node = &self.module.graph(self.g).node(id).name;
+        let questions = [
+            (
+                hccl::PASS,
+                "Does a collective overwrite it while others still need it?",
+            ),
+            (
+                hccl::CONTINUOUS,
+                "Can it lie where a row of inputs, or other devices, need it?",
+            ),
+            (
+                atomic::PASS,
+                "Is what operators add up there set to zero first?",
+            ),
+            (
+                subgraph::PASS,
+                "Do subgraphs, or the rounds of a loop, disturb each other there?",
+            ),
+            (
+                addr::PASS,
+                "Can its operators follow when the caller's buffer has another address?",
+            ),
+        ];
+        questions
+            .into_iter()
+            .filter_map(|(pass, question)| {
+                let here = |i: &&Inserted| i.pass == pass && self.touches(i, shares, node);
+                let answers: Vec<String> = self
+                    .report
+                    .inserted
+                    .iter()
+                    .filter(here)
+                    .map(|i| {
+                        format!(
+                            "conflict: {}; `{}` would be put in{}",
+                            i.conflict.title,
+                            i.name,
+                            crate::text::place(i)
+                        )
+                    })
+                    .collect();
+                (!answers.is_empty()).then_some(Found {
+                    pass,
+                    question,
+                    answers,
+                })
+            })
+            .collect()
+    }
+
     /// Nodes put in next to an anchor of this memory, marks on the node, errors.
     fn done(&self, shares: &[Member], id: NodeId) -> Vec<String> {
         let node = &self.module.graph(self.g).node(id).name;
@@ -246,23 +348,9 @@ impl Here<'_> {
             .iter()
             .map(|e| format!("the check ends with the error {}: {}", e.code, e.why))
             .collect();
-        let touches = |i: &&Inserted| {
-            let member = |anchor: String| {
-                shares
-                    .iter()
-                    .any(|m| m.graph == i.graph && m.anchor == anchor)
-            };
-            let before = i.before.iter().flat_map(|b| b.as_slice());
-            let after = i.after.iter().flat_map(|a| a.as_slice());
-            before
-                .map(|b| format!("{}.in.{}", b.node, b.input))
-                .chain(after.map(|a| format!("{}.out.{}", a.node, a.output)))
-                .any(member)
-                || (i.before.is_none() && i.after.is_none() && self.beside(i, node))
-        };
-        for i in r.inserted.iter().filter(touches) {
+        for i in r.inserted.iter().filter(|i| self.touches(i, shares, node)) {
             said.push(format!(
-                "pass {} puts {} ({}) in{}, because {}",
+                "pass {} would put `{}` ({}) in{}, because {}",
                 i.pass,
                 i.name,
                 i.ty,
@@ -276,7 +364,7 @@ impl Here<'_> {
             .filter(|x| x.graph == *graph && x.name == *node)
         {
             said.push(format!(
-                "pass {} removes {}, because {}",
+                "pass {} would take `{}` out, because {}",
                 x.pass, x.name, x.why
             ));
         }
@@ -286,7 +374,7 @@ impl Here<'_> {
             .filter(|m| m.graph == *graph && m.node == *node)
         {
             said.push(format!(
-                "pass {} sets the attribute {} to {}, because {}",
+                "pass {} would set the attribute `{}` to {}, because {}",
                 m.pass, m.attr, m.value, m.why
             ));
         }
@@ -367,7 +455,7 @@ impl Here<'_> {
         });
         if let Some(c) = copy {
             return Some(format!(
-                "pass {}, which comes first, has put the copy {} in",
+                "pass {}, which comes first, would have put the copy `{}` in",
                 c.pass, c.name
             ));
         }
@@ -376,7 +464,7 @@ impl Here<'_> {
             .iter()
             .find(|m| m.graph == graph.name && m.node == *node && m.attr == names::SKIP_RW)?;
         Some(format!(
-            "pass {}, which comes first, has judged {node}: {}",
+            "pass {}, which comes first, has judged `{node}`: {}",
             mark.pass, mark.why
         ))
     }
@@ -393,19 +481,28 @@ impl fmt::Display for Explanation {
         );
         let head = |s: &mut String, text: &str| *s += &format!("\n{text}\n");
         let item = |s: &mut String, text: &str| *s += &wrapped("  ", text, 6);
-        head(
-            &mut s,
+        s.push('\n');
+        s += &wrapped(
+            "",
             &format!(
-                "These are one piece of memory (a symbol, in GE's words: {}), and this is what each demands of it:",
-                self.symbol
+                "These are one piece of memory, {} (GE's own name for it: {}), and this is what each demands of it:",
+                self.memory, self.symbol
             ),
+            0,
         );
         for m in self.shares.iter().take(SHOWN) {
             let demands: Vec<String> = m
                 .demands
                 .iter()
                 .zip(&m.attributes)
-                .map(|(words, name)| format!("{words} [{name}]"))
+                .zip(&m.because)
+                .map(|((words, name), because)| {
+                    if because.is_empty() {
+                        format!("{words} [{name}]")
+                    } else {
+                        format!("{words} ({because}) [{name}]")
+                    }
+                })
                 .collect();
             let graph = if m.graph == self.graph {
                 String::new()
@@ -437,12 +534,12 @@ impl fmt::Display for Explanation {
             let result = if t.isolate.is_empty() {
                 "yes".to_owned()
             } else {
-                format!("no, {} needs a copy", crate::text::and(&t.isolate))
+                format!("NO, {} needs a copy", crate::text::and(&t.isolate))
             };
             let rule = if t.meaning.is_empty() {
                 format!("these {}", t.rule)
             } else {
-                format!("the rule is: {} [{}]", t.meaning, t.rule)
+                format!("the rule: {} [GE's own name for it: {}]", t.meaning, t.rule)
             };
             item(
                 &mut s,
@@ -464,8 +561,14 @@ impl fmt::Display for Explanation {
         if self.rules.is_empty() {
             item(
                 &mut s,
-                "yes: no two of the demands could clash, so there was no rule to try",
+                "yes: each of the demands goes together with every other, whatever the rest of the graph is like",
             );
+        }
+        for f in &self.found {
+            head(&mut s, &format!("{} (pass {})", f.question, f.pass));
+            for a in &f.answers {
+                item(&mut s, a);
+            }
         }
         head(
             &mut s,
@@ -493,7 +596,7 @@ impl fmt::Display for Explanation {
         }
         head(
             &mut s,
-            "Do edges order those who write this memory and the others? (pass lint)",
+            "Do edges order those who write this memory in place and its other users? (pass lint)",
         );
         for u in self.unordered.iter().take(SHOWN) {
             item(&mut s, &format!("no: {u}"));
@@ -501,10 +604,11 @@ impl fmt::Display for Explanation {
         if self.unordered.is_empty() {
             item(
                 &mut s,
-                "yes: every two users of one output of which one writes in place are ordered (what overwrites it for its own use is the business of the passes hccl and rw)",
+                "yes, as far as this pass looks: wherever an operator writes an output in place, edges order it and every other operator \
+                 that takes in the same output (scratch space, and the rounds of a loop, are the business of other passes)",
             );
         }
-        head(&mut s, "What the check does here:");
+        head(&mut s, "What the check would do here:");
         for d in &self.done {
             item(&mut s, d);
         }

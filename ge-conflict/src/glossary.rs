@@ -1,5 +1,7 @@
 //! The words of the text output that only GE's users know, each with one sentence. An output ends with those it used.
 
+use crate::passes::Stage;
+
 /// A word, other forms of it, and what it means.
 type Entry = (&'static str, &'static [&'static str], &'static str);
 
@@ -11,6 +13,22 @@ const WORDS: &[Entry] = &[
         "input N and output N of the operator NAME, counted from 0; an output and the inputs that it leads to are one piece of memory",
     ),
     (
+        "GE",
+        &["GE's"],
+        "Graph Engine, the part of Huawei's CANN software that prepares such graphs and runs them",
+    ),
+    (
+        "hazard",
+        &[],
+        "how bad it is if nothing is done, in GE's words: High is the top of its scale, and the words in brackets say what goes wrong",
+    ),
+    ("W18888", &[], "GE's own number of this warning"),
+    (
+        "RW_WRONG_GRAPH",
+        &["RW_FAILED"],
+        "RW_WRONG_GRAPH, RW_FAILED: numberless warnings of the pass rw: a graph that contradicts itself, or that it could not judge",
+    ),
+    (
         "HCCL, collective",
         &["HCCL", "Hcom", "collective"],
         "HCCL is the library that exchanges data between devices, and a collective is one of its operators (types that begin with Hcom); it may use an input as scratch space",
@@ -18,7 +36,7 @@ const WORDS: &[Entry] = &[
     (
         "scratch space",
         &[],
-        "memory that an operator overwrites for its own use: afterwards it holds nothing that anybody should read",
+        "memory that an operator overwrites for its own use: what was in it is lost, and what is in it afterwards is of no use to anybody, unless an output of the operator is that memory",
     ),
     (
         "in place",
@@ -29,6 +47,11 @@ const WORDS: &[Entry] = &[
         "Identity",
         &[],
         "the operator that copies its input into new memory",
+    ),
+    (
+        "copy",
+        &["copies"],
+        "an operator (Identity) that copies a value into memory of its own, so that one side can't disturb the other",
     ),
     ("MemSet", &[], "the operator that sets memory to zero"),
     (
@@ -44,7 +67,7 @@ const WORDS: &[Entry] = &[
     (
         "Data",
         &["RefData", "AippData", "AnnData"],
-        "the type of a graph's inputs: the caller's, or in a subgraph what the operator around it hands in",
+        "an operator that computes nothing and stands for an input of its graph: in the root graph a buffer that the caller fills, in a subgraph an input of the operator around it",
     ),
     (
         "NetOutput",
@@ -54,17 +77,22 @@ const WORDS: &[Entry] = &[
     (
         "Const",
         &["Constant", "FileConstant"],
-        "the type of constants",
+        "an operator that computes nothing and stands for a constant",
     ),
     (
         "Variable",
-        &["VariableV2"],
-        "the type of memory that keeps its value between runs",
+        &["VariableV2", "variable"],
+        "memory that keeps its value between runs; in the graph, an operator (Variable) that stands for it",
     ),
     (
         "While, loop",
         &["While", "StatelessWhile", "loop"],
         "a While is a loop: one subgraph is its condition, the other its body, which runs once per round and makes the next round's inputs",
+    ),
+    (
+        "state",
+        &["states"],
+        "what a loop hands from round to round: state N is its input N, the input of its condition and body for that, and its output N",
     ),
     (
         "If, branch",
@@ -77,9 +105,9 @@ const WORDS: &[Entry] = &[
         "runs its subgraph, as a function call does",
     ),
     (
-        "PhonyConcat",
-        &["PhonySplit"],
-        "a concatenation or split (PhonyConcat, PhonySplit) that moves nothing: its parts lie one after the other in memory already",
+        "PhonyConcat, PhonySplit",
+        &["PhonyConcat", "PhonySplit"],
+        "a concatenation and a split that move nothing: the parts lie one after the other in memory already",
     ),
     (
         "StreamSwitch",
@@ -97,14 +125,19 @@ const WORDS: &[Entry] = &[
         "a graph inside an operator, which that operator runs",
     ),
     (
-        "control edge",
-        &["control edges"],
-        "an edge that carries no data and only makes one operator run before another",
+        "root",
+        &[],
+        "graph root, or the first graph of the file: the one that the caller runs; the others are inside its operators",
     ),
     (
-        "order of execution",
-        &["by the operators' ids"],
-        "the numbers (ids) of the operators in the file; the device runs them in this order unless it has a reason not to, but only edges guarantee an order",
+        "control edge",
+        &["control edges"],
+        "an edge that carries no data and only makes one operator run before another (in the JSON form, \"control\" of an operator lists those that run before it)",
+    ),
+    (
+        "place in the file",
+        &["in the file", "places in the file"],
+        "the device runs operators in the order in which the file lists them (or of their \"id\"s, if it gives them) unless edges demand another, but only edges guarantee an order",
     ),
     (
         "row",
@@ -112,13 +145,8 @@ const WORDS: &[Entry] = &[
         "inputs or outputs of one operator that must lie one after the other in memory",
     ),
     (
-        "pass",
-        &[],
-        "one step of the check; --stage PASS runs it alone",
-    ),
-    (
         "the caller",
-        &["caller's"],
+        &["caller's", "caller"],
         "the program that runs the graph",
     ),
     (
@@ -130,6 +158,17 @@ const WORDS: &[Entry] = &[
         "streams",
         &["stream"],
         "sequences of operators that the device may run at the same time",
+    ),
+    (
+        "precaution",
+        &[],
+        "a copy that the rule demands without looking whether somebody would be disturbed; it costs time and memory, but changes no result",
+    ),
+    ("rule", &[], "the rule of GE by which this is found"),
+    (
+        "pass",
+        &[],
+        "one step of the check; --stage PASS runs it alone",
     ),
 ];
 
@@ -143,12 +182,18 @@ pub fn of(text: &str) -> String {
                 .any(|w| occurs(text, w))
         })
         .collect();
+    let passes = Stage::ALL
+        .into_iter()
+        .filter(|p| occurs(text, &format!("pass {}", p.name())));
     if used.is_empty() {
         return String::new();
     }
     let mut s = String::from("Words used above:\n");
     for (word, _, meaning) in used {
         s += &super::text::wrapped(&format!("  {word}: "), meaning, 6);
+    }
+    for p in passes {
+        s += &super::text::wrapped(&format!("  pass {}: ", p.name()), p.words(), 6);
     }
     s
 }
@@ -160,7 +205,8 @@ fn occurs(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         !whole
             || (edge(text[..at].chars().next_back())
-                && edge(text[at + word.len()..].chars().next()))
+                && edge(text[at + word.len()..].chars().next())
+                && (word != "pass hccl" || !text[at + word.len()..].starts_with('-')))
     })
 }
 

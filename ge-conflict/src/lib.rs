@@ -1,5 +1,6 @@
 //! Memory conflicts of operator graphs.
 #![forbid(unsafe_code)]
+mod cause;
 pub mod cli;
 mod ctx;
 pub mod dot;

@@ -26,9 +26,9 @@ impl ConflictKind {
     /// What it is, for readers who don't know the names.
     pub fn words(self) -> &'static str {
         match self {
-            ConflictKind::ReadWrite => "an operator writes memory that others use, too",
+            ConflictKind::ReadWrite => "an operator overwrites memory that others use, too",
             ConflictKind::Layout => {
-                "one piece of memory, but its users need different kinds of memory"
+                "operators share a piece of memory that can't be as all of them need it"
             }
             ConflictKind::SubgraphIsolation => {
                 "two sides use one piece of memory, but each needs its own"
@@ -105,6 +105,16 @@ pub struct Reason {
     pub repair: String,
     /// The rule in words, if it has a name only.
     pub meaning: &'static str,
+    /// What the conflict is, where it can be said better than by its class; empty: as the class says.
+    pub title: &'static str,
+    /// The graphs of the two anchors, where one is not in the graph at hand.
+    pub graphs: [String; 2],
+    /// What else helps to understand it, a sentence each.
+    pub notes: Vec<String>,
+    /// It is only needed because of what was put in right before it.
+    pub follows: bool,
+    /// Who uses the memory, if that was worked out before anything was changed.
+    pub told: Option<Box<Story>>,
 }
 
 /// What the order of execution has to do with a conflict.
@@ -132,7 +142,47 @@ impl Reason {
             order: Order::Edges,
             repair: String::new(),
             meaning: "",
+            title: "",
+            graphs: Default::default(),
+            notes: Vec::new(),
+            follows: false,
+            told: None,
         }
+    }
+
+    /// Says what the conflict is, better than its class does.
+    #[must_use]
+    pub fn title(mut self, words: &'static str) -> Reason {
+        self.title = words;
+        self
+    }
+
+    /// Says in which graphs the two anchors are.
+    #[must_use]
+    pub fn graphs(mut self, first: &str, second: &str) -> Reason {
+        self.graphs = [first.to_owned(), second.to_owned()];
+        self
+    }
+
+    /// Adds a sentence that helps to understand it.
+    #[must_use]
+    pub fn note(mut self, words: impl Into<String>) -> Reason {
+        self.notes.push(words.into());
+        self
+    }
+
+    /// Says that it is the second part of the repair before it.
+    #[must_use]
+    pub fn follows(mut self) -> Reason {
+        self.follows = true;
+        self
+    }
+
+    /// Brings the story along, worked out before anything was changed.
+    #[must_use]
+    pub fn told(mut self, story: Story) -> Reason {
+        self.told = Some(Box::new(story));
+        self
     }
 
     /// Says what the order has to do with it.
@@ -160,8 +210,11 @@ impl Reason {
 /// Who uses the memory that a conflict is about, worked out from the graph as it was when the conflict was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Story {
-    /// Whose memory it is.
+    /// Which memory it is.
     pub memory: String,
+    /// Whose it is, if it is not just an operator's output.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub belongs: Vec<String>,
     /// Who writes it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
@@ -175,6 +228,12 @@ pub struct Story {
     /// The rule in words.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub meaning: &'static str,
+    /// What else helps to understand it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// The memory's name: the anchor that owns it, with its graph.
+    #[serde(skip)]
+    pub owner: String,
 }
 
 /// A conflict in the result.
@@ -189,12 +248,24 @@ pub struct Conflict {
     pub rule: String,
     /// Both anchors.
     pub anchors: [String; 2],
+    /// The graphs of the anchors, where one is not in the entry's graph.
+    #[serde(skip_serializing_if = "no_names")]
+    pub graphs: [String; 2],
+    /// What it is, for readers who don't know the names.
+    pub title: &'static str,
+    /// The inserted operator whose repair this completes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<String>,
     /// Who uses the memory; only where something was put in or warned of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub story: Option<Story>,
     /// The class itself.
     #[serde(skip)]
     pub class: ConflictKind,
+}
+
+fn no_names(names: &[String; 2]) -> bool {
+    names.iter().all(String::is_empty)
 }
 
 impl Conflict {
@@ -215,6 +286,13 @@ impl From<&Reason> for Conflict {
             hazard: r.kind.hazard(),
             rule: r.rule.clone(),
             anchors,
+            graphs: r.graphs.clone(),
+            title: if r.title.is_empty() {
+                r.kind.words()
+            } else {
+                r.title
+            },
+            part_of: None,
             story: None,
             class: r.kind,
         }
@@ -286,6 +364,9 @@ pub struct Inserted {
     /// The outputs that it stands after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<OneOrMany<After>>,
+    /// Its attributes, which another node in its place needs as well.
+    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
+    pub attrs: serde_json::Map<String, Value>,
     /// In words.
     pub why: String,
     /// The conflict.
@@ -323,6 +404,12 @@ pub struct Warning {
     pub graph: String,
     /// The nodes.
     pub nodes: Vec<String>,
+    /// The repairs settle it.
+    #[serde(skip)]
+    pub settled: bool,
+    /// Further pairs of the kind, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
     /// In words.
     pub why: String,
     /// [`ConflictKind::name`].
@@ -465,6 +552,12 @@ impl Default for Report {
 }
 
 impl Report {
+    /// How many conflicts would be repaired: what only completes another repair does not count.
+    pub fn conflicts(&self) -> usize {
+        let own = |i: &&Inserted| i.conflict.part_of.is_none();
+        self.inserted.iter().filter(own).count()
+    }
+
     /// 2 with errors, 1 with insertions or warnings, else 0.
     pub fn exit_code(&self) -> u8 {
         if !self.errors.is_empty() {

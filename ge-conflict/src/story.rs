@@ -4,10 +4,11 @@
 //! work in place, views, and into and out of subgraphs. The walk is bounded, because it is made for every insertion; what it
 //! does not reach is only missing from a message.
 
+use crate::cause;
 use crate::ir::{Graph, GraphId, InRef, Kind, Module, Node, NodeId, OutRef};
 use crate::layout::symbols::alias_input;
 use crate::report::{Order, Reason, Story};
-use crate::text::and;
+use crate::text::{and, quoted};
 use rustc_hash::FxHashSet;
 
 /// Outputs that one walk looks at.
@@ -43,6 +44,8 @@ struct User {
     graph: GraphId,
     at: InRef,
     what: Use,
+    /// The output of this memory that it is given.
+    via: (GraphId, OutRef),
     /// The operator of the graph in question by which it got the memory: itself, or the call that it is in.
     here: Option<NodeId>,
 }
@@ -53,7 +56,12 @@ struct Users {
     /// Others that do: several ways through a branch give one result.
     others: Vec<(GraphId, OutRef)>,
     all: Vec<User>,
+    /// If a loop keeps its state there: the loop, and which of its inputs the state is.
+    states: Vec<State>,
 }
+
+/// A loop and one of its inputs.
+type State = (GraphId, NodeId, u32);
 
 /// The story of memory `out`; `focus` is the input that is to be kept apart, or whose operator writes.
 pub fn tell(
@@ -64,9 +72,23 @@ pub fn tell(
     reason: &Reason,
 ) -> Story {
     let users = users(module, g, out);
-    let teller = Teller { module, g };
-    let mut writes = vec![teller.owner(users.owner)];
-    writes.extend(users.others.iter().map(|o| teller.owner(*o)));
+    let teller = Teller {
+        module,
+        g,
+        owner: users.owner,
+        in_loop: !users.states.is_empty(),
+    };
+    let (mut belongs, mut writes) = (Vec::new(), Vec::new());
+    for s in &users.states {
+        belongs.push(teller.state(*s));
+    }
+    for o in std::iter::once(&users.owner).chain(&users.others) {
+        match teller.owner(*o) {
+            Owner::Belongs(text) => belongs.push(text),
+            Owner::Makes(text) => writes.push(text),
+            Owner::Loop => {}
+        }
+    }
     let mut reads = Vec::new();
     let (mut more_writes, mut more_reads) = (0, 0);
     for u in &users.all {
@@ -91,22 +113,78 @@ pub fn tell(
         Order::Edges => teller.order(&users, focus),
     };
     let name = module.out_name(users.owner.0, users.owner.1);
-    let memory = if users.owner == (g, out) {
+    let owner = format!("{name} in {}", module.graph(users.owner.0).name);
+    let memory = if !users.states.is_empty() {
+        teller.state_memory(&users.states)
+    } else if users.owner == (g, out) {
         name
     } else {
         format!(
-            "{name}; {} is the same memory, because the operators in between work in place or only hand it on",
+            "{name}{}; {} is the same memory, because the operators in between work in place or only hand it on",
+            teller.in_graph(users.owner.0),
             module.out_name(g, out)
         )
     };
     Story {
         memory,
+        belongs,
         writes,
         reads,
         order,
         repair: reason.repair.clone(),
         meaning: reason.meaning,
+        notes: reason.notes.clone(),
+        owner,
     }
+}
+
+/// The name of the memory that an output is part of: the output that owns it.
+pub fn memory_name(module: &Module, g: GraphId, out: OutRef) -> String {
+    let users = users(module, g, out);
+    let teller = Teller {
+        module,
+        g,
+        owner: users.owner,
+        in_loop: !users.states.is_empty(),
+    };
+    if users.states.is_empty() {
+        let name = module.out_name(users.owner.0, users.owner.1);
+        name + &teller.in_graph(users.owner.0)
+    } else {
+        teller.state_name(&users.states)
+    }
+}
+
+/// Somebody who still needs what is in a memory when an operator overwrites it.
+pub(crate) struct Victim {
+    /// The operator's name, quoted.
+    pub name: String,
+    /// Edges make it run later; else no edge says which runs first.
+    pub later: bool,
+}
+
+/// Who needs what `me` overwrites: users of the memory that no edge makes run before it.
+pub(crate) fn victims(module: &Module, g: GraphId, out: OutRef, me: InRef) -> Vec<Victim> {
+    let graph = module.graph(g);
+    let mut list: Vec<Victim> = Vec::new();
+    let mut seen = FxHashSet::default();
+    for u in &users(module, g, out).all {
+        if matches!(u.what, Use::Shape | Use::HandsOn) || !seen.insert((u.graph, u.at.node)) {
+            continue;
+        }
+        let here = u.here.filter(|o| graph.get(*o).is_some());
+        if here == Some(me.node) || seen.len() > 4 * SHOWN {
+            continue;
+        }
+        let order = here.and_then(|o| relation(graph, me.node, o));
+        if order != Some(false) && list.len() < SHOWN {
+            list.push(Victim {
+                name: quoted(&module.graph(u.graph).node(u.at.node).name),
+                later: order == Some(true),
+            });
+        }
+    }
+    list
 }
 
 /// A story without a walk: for what is not about one output's memory.
@@ -116,12 +194,15 @@ pub fn plain(memory: String, writes: Vec<String>, reason: &Reason) -> Story {
         Order::Edges => String::new(),
     };
     Story {
+        owner: memory.clone(),
         memory,
+        belongs: Vec::new(),
         writes,
         reads: Vec::new(),
         order,
         repair: reason.repair.clone(),
         meaning: reason.meaning,
+        notes: reason.notes.clone(),
     }
 }
 
@@ -129,16 +210,17 @@ fn users(module: &Module, g: GraphId, out: OutRef) -> Users {
     let mut walk = Walk {
         module,
         g,
-        todo: vec![(g, out, None)],
+        todo: vec![(g, out, None, true)],
         seen: [(g, out)].into_iter().collect(),
         all: Vec::new(),
+        states: Vec::new(),
     };
     let mut owners = Vec::new();
     let mut next = 0;
     while next < walk.todo.len() && next < MAX_OUTPUTS {
-        let (g, out, here) = walk.todo[next];
+        let (g, out, here, up) = walk.todo[next];
         next += 1;
-        if !walk.up(g, out, here) {
+        if up && !walk.up(g, out, here) {
             owners.push((g, out));
         }
         walk.down(g, out, here);
@@ -148,10 +230,12 @@ fn users(module: &Module, g: GraphId, out: OutRef) -> Users {
         owner,
         others: owners.into_iter().skip(1).take(SHOWN).collect(),
         all: walk.all,
+        states: walk.states,
     }
 }
 
-type Place = (GraphId, OutRef, Option<NodeId>);
+/// An output, the operator of the graph in question by which it was reached, and whether its owner is still to be found.
+type Place = (GraphId, OutRef, Option<NodeId>, bool);
 
 struct Walk<'a> {
     module: &'a Module,
@@ -159,12 +243,45 @@ struct Walk<'a> {
     todo: Vec<Place>,
     seen: FxHashSet<(GraphId, OutRef)>,
     all: Vec<User>,
+    states: Vec<State>,
 }
 
 impl Walk<'_> {
     fn go(&mut self, g: GraphId, out: OutRef, here: Option<NodeId>) {
         if self.seen.insert((g, out)) {
-            self.todo.push((g, out, here));
+            self.todo.push((g, out, here, true));
+        }
+    }
+
+    /// To what holds a part of this memory, but is more than that.
+    fn go_down(&mut self, g: GraphId, out: OutRef, here: Option<NodeId>) {
+        if self.seen.insert((g, out)) {
+            self.todo.push((g, out, here, false));
+        }
+    }
+
+    /// A loop's condition and all rounds of its body work in the memory of the loop's state.
+    fn state(&mut self, (g, id, index): State) {
+        if self.states.contains(&(g, id, index)) || self.states.len() >= SHOWN {
+            return;
+        }
+        self.states.push((g, id, index));
+        let module = self.module;
+        let subgraphs = &module.graph(g).node(id).subgraphs;
+        for (place, s) in subgraphs.iter().enumerate() {
+            let Some(s) = *s else { continue };
+            let inner = module
+                .graph(s)
+                .iter()
+                .find(|(_, n)| n.kind.is_data() && n.parent_index() == Some(i64::from(index)));
+            if let Some((node, _)) = inner {
+                self.go(s, OutRef { node, index: 0 }, None);
+            }
+            if place > 0
+                && let Some(from) = crate::rw::result(module, s, index)
+            {
+                self.go(s, from, None);
+            }
         }
     }
 
@@ -178,9 +295,13 @@ impl Walk<'_> {
             let index = node.parent_index().and_then(|i| usize::try_from(i).ok());
             let from = index.and_then(|i| parent.inputs.get(i)?.from);
             // A loop's rounds work in the loop's own memory.
-            if parent.kind != Kind::While
-                && let Some(from) = from
-            {
+            if parent.kind == Kind::While {
+                if let Some(index) = index.and_then(|i| u32::try_from(i).ok()) {
+                    self.state((p.graph, p.node, index));
+                }
+                return false;
+            }
+            if let Some(from) = from {
                 self.go(p.graph, from, self.outer(p.graph, p.node, here));
                 return true;
             }
@@ -219,6 +340,7 @@ impl Walk<'_> {
                 graph: g,
                 at: *c,
                 what,
+                via: (g, out),
                 here,
             };
             if node.kind == Kind::While {
@@ -248,22 +370,25 @@ impl Walk<'_> {
                     self.go(p.graph, OutRef { node, index }, here);
                 } else {
                     self.all.push(add(Use::Returns));
+                    // The second subgraph of a loop is its body.
+                    if p.index > 0
+                        && let Ok(index) = u32::try_from(index)
+                    {
+                        self.state((p.graph, p.node, index));
+                    }
                 }
                 continue;
             }
             let mut hands_on = false;
             for o in 0..node.outputs.len() {
-                if passed(node, o) == Some(c.index as usize) {
+                let own = passed(node, o) == Some(c.index as usize);
+                // A concatenation that moves nothing holds the bytes of all its inputs.
+                let part = !own && joins_all(node);
+                if own || part {
                     hands_on = true;
                     let index = o as u32;
-                    self.go(
-                        g,
-                        OutRef {
-                            node: c.node,
-                            index,
-                        },
-                        here,
-                    );
+                    let node = c.node;
+                    self.go_down(g, OutRef { node, index }, here);
                 }
             }
             let what = use_of(node, c.index as usize);
@@ -272,6 +397,12 @@ impl Walk<'_> {
             self.all.push(add(if view { Use::HandsOn } else { what }));
         }
     }
+}
+
+/// Whether its output is all its inputs, one after the other, without a copy.
+fn joins_all(node: &Node) -> bool {
+    use crate::ir::names;
+    node.attrs.flag(names::NPCI) && node.outputs.len() == 1 && alias_input(node, 0) == Some(0)
 }
 
 /// The input whose memory an output is.
@@ -297,47 +428,119 @@ fn use_of(node: &Node, index: usize) -> Use {
 struct Teller<'a> {
     module: &'a Module,
     g: GraphId,
+    owner: (GraphId, OutRef),
+    in_loop: bool,
+}
+
+/// What there is to say of an output that owns the memory.
+enum Owner {
+    /// The memory is there for it: a variable, a constant, the caller's.
+    Belongs(String),
+    /// Its operator makes it.
+    Makes(String),
+    /// A loop's state, of which all is said already.
+    Loop,
 }
 
 impl Teller<'_> {
-    /// `relu (Relu)`, or `relu (Relu in graph then, inside if0)`.
+    /// `` `relu` (Relu)``, or `` `relu` (Relu in graph then, inside `if0`)``.
     fn operator(&self, g: GraphId, id: NodeId) -> String {
         let node = self.module.graph(g).node(id);
         if g == self.g {
-            return format!("{} ({})", node.name, node.ty);
+            return format!("`{}` ({})", node.name, node.ty);
         }
         let graph = &self.module.graph(g).name;
         match self.module.parent_node(g) {
             Some((_, p)) => format!(
-                "{} ({} in graph {graph}, inside {})",
+                "`{}` ({} in graph {graph}, inside `{}`)",
                 node.name, node.ty, p.name
             ),
-            None => format!("{} ({} in graph {graph})", node.name, node.ty),
+            None => format!("`{}` ({} in graph {graph})", node.name, node.ty),
         }
     }
 
-    fn owner(&self, (g, out): (GraphId, OutRef)) -> String {
+    /// ` (graph then)` for another graph than the one at hand.
+    fn in_graph(&self, g: GraphId) -> String {
+        if g == self.g {
+            String::new()
+        } else {
+            format!(" (graph {})", self.module.graph(g).name)
+        }
+    }
+
+    /// ``state 0 of the loop `w` ``
+    fn state_name(&self, states: &[State]) -> String {
+        let names: Vec<String> = states
+            .iter()
+            .map(|(g, id, k)| {
+                let name = &self.module.graph(*g).node(*id).name;
+                format!("state {k} of the loop `{name}`")
+            })
+            .collect();
+        and(&names)
+    }
+
+    /// The same with all that is this memory.
+    fn state_memory(&self, states: &[State]) -> String {
+        let module = self.module;
+        let mut parts = Vec::new();
+        for (g, id, k) in states {
+            let node = module.graph(*g).node(*id);
+            let name = &node.name;
+            parts.push(format!(
+                "{name}.in.{k} and {name}.out.{k} in graph {}",
+                module.graph(*g).name
+            ));
+            for s in node.subgraphs.iter().flatten() {
+                let graph = module.graph(*s);
+                let inner = graph
+                    .iter()
+                    .find(|(_, n)| n.kind.is_data() && n.parent_index() == Some(i64::from(*k)));
+                if let Some((_, d)) = inner {
+                    parts.push(format!("{}.out.0 in graph {}", d.name, graph.name));
+                }
+            }
+        }
+        format!(
+            "{}, one piece of memory for all rounds: {}",
+            self.state_name(states),
+            and(&parts)
+        )
+    }
+
+    fn state(&self, (g, id, k): State) -> String {
+        format!(
+            "{}, a loop that keeps its state {k} there; the end of each round overwrites it with the next round's",
+            self.operator(g, id)
+        )
+    }
+
+    fn owner(&self, (g, out): (GraphId, OutRef)) -> Owner {
         let node = self.module.graph(g).node(out.node);
         let who = self.operator(g, out.node);
         let root = self.module.graph(g).parent.is_none();
-        match node.kind {
+        let k = out.index;
+        Owner::Belongs(match node.kind {
             Kind::RefData if root => format!(
                 "{who}: memory of the caller, who fills it before the run and finds changes in it afterwards"
             ),
-            k if k.is_data() && root => {
+            kind if kind.is_data() && root => {
                 format!("{who}: memory of the caller, who fills it before the run")
             }
-            k if k.is_data() => match self.loop_around(g) {
-                Some(name) => format!(
-                    "{who}: the memory in which the loop {name} keeps its state; the end of each round overwrites it"
-                ),
+            kind if kind.is_data() => match self.loop_around(g) {
+                Some(_) => return Owner::Loop,
                 None => format!("{who}: what the graph around hands in"),
             },
-            k if k.is_const() => format!("{who}: a constant, written once before all runs"),
+            kind if kind.is_const() => format!("{who}: a constant, written once before all runs"),
             Kind::Variable => format!("{who}: a variable, which keeps its value between runs"),
-            Kind::While => format!("{who}: the loop's result"),
-            _ => format!("{who} writes it first, as its output {}", out.index),
-        }
+            Kind::While => format!("{who}: the loop's result {k}"),
+            _ if self.in_loop => {
+                return Owner::Makes(format!(
+                    "{who} makes the next round's state, as its output {k}"
+                ));
+            }
+            _ => return Owner::Makes(format!("{who} makes it, as its output {k}")),
+        })
     }
 
     /// The loop whose subgraph this is.
@@ -349,23 +552,47 @@ impl Teller<'_> {
     fn user(&self, u: &User) -> String {
         let who = self.operator(u.graph, u.at.node);
         let k = u.at.index;
+        let node = self.module.graph(u.graph).node(u.at.node);
+        let via = if u.via == self.owner
+            || self.module.graph(u.via.0).node(u.via.1.node).kind.is_data()
+            || self.in_loop
+        {
+            String::new()
+        } else {
+            let maker = self.module.graph(u.via.0).node(u.via.1.node);
+            format!(
+                " (as {}, {})",
+                self.module.out_name(u.via.0, u.via.1),
+                if joins_all(maker) {
+                    "of which it is a part"
+                } else {
+                    "which is the same memory"
+                }
+            )
+        };
         match u.what {
-            Use::Reads => format!("{who} reads it, as its input {k}"),
-            Use::Updates => format!("{who} updates it in place, through its input {k}"),
-            Use::Overwrites => {
-                format!("{who} overwrites it as scratch space, through its input {k}")
-            }
-            Use::Loops => {
-                format!("{who} keeps its state there (input {k}) and rewrites it in every round")
-            }
+            Use::Reads => format!("{who} reads it, as its input {k}{via}"),
+            Use::Updates => format!(
+                "{who} updates it in place, through its input {k}{via}: {}",
+                cause::updates(node, k as usize)
+            ),
+            Use::Overwrites => format!(
+                "{who} overwrites it as scratch space, through its input {k}{via}: {}",
+                cause::overwrites(node, k as usize)
+            ),
+            Use::Loops => format!(
+                "{who} keeps its state there (input {k}){via} and rewrites it in every round"
+            ),
             Use::Returns => match self.loop_around(u.graph) {
-                Some(name) => format!("{who} hands it out, as result {k}, to the loop {name}"),
-                None => format!("{who} hands it out, as result {k}"),
+                Some(name) => {
+                    format!("{who} hands it out, as result {k}{via}, to the loop `{name}`")
+                }
+                None => format!("{who} hands it out, as result {k}{via}"),
             },
             Use::HandsOn => format!(
-                "{who} takes it in as its input {k} and hands the same memory on as its output"
+                "{who} takes it in as its input {k}{via} and hands the same memory on as its output"
             ),
-            Use::Shape => format!("{who} reads only its shape, as its input {k}"),
+            Use::Shape => format!("{who} reads only its shape, as its input {k}{via}"),
         }
     }
 
@@ -375,7 +602,7 @@ impl Teller<'_> {
         let Some(focus) = focus else {
             return String::new();
         };
-        let me = &graph.node(focus.node).name;
+        let me = quoted(&graph.node(focus.node).name);
         let (mut after, mut before, mut loose, mut outside) = (vec![], vec![], vec![], vec![]);
         let mut seen = FxHashSet::default();
         for u in &users.all {
@@ -384,38 +611,29 @@ impl Teller<'_> {
             }
             let Some(other) = u.here.filter(|o| graph.get(*o).is_some()) else {
                 if seen.insert((u.graph, u.at.node)) {
-                    outside.push(self.module.graph(u.graph).node(u.at.node).name.clone());
+                    outside.push(quoted(&self.module.graph(u.graph).node(u.at.node).name));
                 }
                 continue;
             };
             if other == focus.node || !seen.insert((self.g, other)) || seen.len() > SHOWN {
                 continue;
             }
-            let name = graph.node(other).name.clone();
+            let name = quoted(&graph.node(other).name);
             match relation(graph, focus.node, other) {
                 Some(true) => after.push(name),
                 Some(false) => before.push(name),
-                None => loose.push((other, name)),
+                None => loose.push(name),
             }
         }
         let mut said = Vec::new();
         if !loose.is_empty() {
-            let names: Vec<String> = loose.iter().map(|l| l.1.clone()).collect();
-            let id = |n: NodeId| graph.node(n).id;
-            let first = |l: &&(NodeId, String)| id(focus.node) < id(l.0);
-            let behind: Vec<String> = loose.iter().filter(first).map(|l| l.1.clone()).collect();
-            let chosen = match (behind.len(), names.len()) {
-                (0, _) => format!("by the operators' ids {me} comes last"),
-                (a, b) if a == b => format!("by the operators' ids {me} comes first"),
-                _ => format!("by the operators' ids {me} comes before {}", and(&behind)),
-            };
-            let them = match names.as_slice() {
+            let them = match loose.as_slice() {
                 [one] => one.clone(),
                 more => format!("any of {}", and(more)),
             };
             said.push(format!(
                 "not guaranteed between {me} and {them}: no chain of data or control edges leads from one to the other, so either \
-                 may run first ({chosen})"
+                 may run first"
             ));
         }
         if !after.is_empty() {
@@ -431,8 +649,9 @@ impl Teller<'_> {
                 outside.push(format!("{more} more"));
             }
             said.push(format!(
-                "{} use the memory outside of graph {}, whose edges say nothing of their order",
+                "{} use{} the memory outside of graph {}, whose edges say nothing of their order",
                 and(&outside),
+                if outside.len() == 1 { "s" } else { "" },
                 graph.name
             ));
         }
@@ -459,6 +678,11 @@ fn relation(graph: &Graph, me: NodeId, other: NodeId) -> Option<bool> {
     } else {
         None
     }
+}
+
+/// Whether edges make one operator run before another (or that takes too long to find out for a message: then no).
+pub(crate) fn runs_before(graph: &Graph, first: NodeId, then: NodeId) -> bool {
+    leads(graph, first, then)
 }
 
 fn leads(graph: &Graph, from: NodeId, to: NodeId) -> bool {

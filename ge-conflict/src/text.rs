@@ -21,6 +21,11 @@ pub fn with_article(word: &str) -> String {
     format!("{} {word}", if vowel { "an" } else { "a" })
 }
 
+/// A name in quotes, so that it can't be taken for a word of the sentence.
+pub fn quoted(name: &str) -> String {
+    format!("`{name}`")
+}
+
 /// `a`, `a and b`, `a, b and c`.
 pub fn and(list: &[String]) -> String {
     match list {
@@ -70,8 +75,29 @@ fn lines(s: &mut String, label: &str, list: &[String]) {
     }
 }
 
-/// The whole result; `written` is the file that the repaired graph went to.
-pub fn report(r: &Report, written: Option<&str>) -> String {
+/// What a result is the result of.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct View<'a> {
+    /// The file that the repaired graph went to.
+    pub written: Option<&'a str>,
+    /// Only lint ran.
+    pub lint: bool,
+}
+
+impl View<'_> {
+    /// Whether what passes did stands in a file now, so that it is more than a proposal.
+    fn is_done(self) -> bool {
+        self.written.is_some()
+    }
+
+    /// `is`, or `would be`.
+    fn is(self) -> &'static str {
+        if self.is_done() { "is" } else { "would be" }
+    }
+}
+
+/// The whole result.
+pub fn report(r: &Report, view: View<'_>) -> String {
     let mut s = String::new();
     for e in &r.errors {
         failure(&mut s, e);
@@ -84,16 +110,14 @@ pub fn report(r: &Report, written: Option<&str>) -> String {
         );
         s.push('\n');
     }
+    let numbers = numbers(r);
     for w in &r.warnings {
-        warning(&mut s, w);
+        warning(&mut s, r, w, &numbers);
     }
-    for (n, i) in r.inserted.iter().enumerate() {
-        inserted(&mut s, n + 1, i, !r.errors.is_empty());
+    for (i, n) in r.inserted.iter().zip(&numbers) {
+        inserted(&mut s, *n, i, view);
     }
-    changes(&mut s, r);
-    if !r.symbols.is_empty() && r.errors.is_empty() {
-        memory(&mut s, &r.symbols);
-    }
+    changes(&mut s, r, view);
     if !s.is_empty() && !s.ends_with("\n\n") {
         s.push('\n');
     }
@@ -102,8 +126,20 @@ pub fn report(r: &Report, written: Option<&str>) -> String {
         s += &words;
         s.push('\n');
     }
-    summary(&mut s, r, written);
+    summary(&mut s, r, view);
     s
+}
+
+/// The conflict that each insertion belongs to, counted from 1.
+fn numbers(r: &Report) -> Vec<usize> {
+    let mut n = 0;
+    r.inserted
+        .iter()
+        .map(|i| {
+            n += usize::from(i.conflict.part_of.is_none());
+            n
+        })
+        .collect()
 }
 
 fn failure(s: &mut String, e: &Failure) {
@@ -112,20 +148,22 @@ fn failure(s: &mut String, e: &Failure) {
     s.push('\n');
 }
 
-/// What else was changed, one paragraph each.
-fn changes(s: &mut String, r: &Report) {
+/// What else changes, one paragraph each.
+fn changes(s: &mut String, r: &Report, view: View<'_>) {
+    let is = view.is();
     for x in &r.removed {
-        let label = format!("removed: {} {} ", x.ty, x.name);
-        let text = format!("(graph {}, pass {}), because {}", x.graph, x.pass, x.why);
-        *s += &wrapped(&label, &text, INDENT);
+        let text = format!(
+            "`{}` ({}) {is} taken out (graph {}, pass {}), because {}",
+            x.name, x.ty, x.graph, x.pass, x.why
+        );
+        *s += &wrapped("removed: ", &text, INDENT);
     }
     for x in &r.relinked {
-        let label = format!("relinked: {}.in.{} ", x.node, x.input);
         let text = format!(
-            "comes from output {} instead of {} (graph {}, pass {}), because {}",
-            x.new, x.old, x.graph, x.pass, x.why
+            "{}.in.{} {is} given output {} instead of {} (graph {}, pass {}), because {}",
+            x.node, x.input, x.new, x.old, x.graph, x.pass, x.why
         );
-        *s += &wrapped(&label, &text, INDENT);
+        *s += &wrapped("relinked: ", &text, INDENT);
     }
     for x in &r.control {
         let moved = x
@@ -133,15 +171,24 @@ fn changes(s: &mut String, r: &Report) {
             .as_ref()
             .map(|[a, b]| {
                 if *a == x.from {
-                    format!(" (it led to {b} until now)")
+                    format!(" (an edge that leads to `{b}` in the file)")
                 } else {
-                    format!(" (it came from {a} until now)")
+                    format!(" (an edge that comes from `{a}` in the file)")
                 }
             })
             .unwrap_or_default();
         let text = format!(
-            "a control edge makes {} run before {}{moved} (graph {}, pass {}), because {}",
-            x.from, x.to, x.graph, x.pass, x.why
+            "a control edge {} `{}` run before `{}`{moved} (graph {}, pass {}), because {}",
+            if view.is_done() {
+                "makes"
+            } else {
+                "would make"
+            },
+            x.from,
+            x.to,
+            x.graph,
+            x.pass,
+            x.why
         );
         *s += &wrapped("order: ", &text, INDENT);
     }
@@ -149,62 +196,105 @@ fn changes(s: &mut String, r: &Report) {
         let place = m
             .output
             .map(|o| format!("{}.out.{o}", m.node))
-            .unwrap_or_else(|| m.node.clone());
+            .unwrap_or_else(|| quoted(&m.node));
         let text = format!(
-            "attribute {} of {place} is set to {} (graph {}, pass {}), because {}",
+            "attribute `{}` of {place} {is} set to {} (graph {}, pass {}), because {}",
             m.attr, m.value, m.graph, m.pass, m.why
         );
         *s += &wrapped("mark: ", &text, INDENT);
     }
 }
 
-fn memory(s: &mut String, symbols: &[Vec<String>]) {
-    let all: usize = symbols.iter().map(Vec::len).sum();
-    let shared = symbols.iter().filter(|l| l.len() > 1).count();
-    let text = format!(
-        "all inputs and outputs of the operators ({all}) lie in {} after this; {shared} of them {} by more than one \
-         input or output",
-        count(symbols.len(), "piece") + " of memory",
-        if shared == 1 { "is used" } else { "are used" }
+fn summary(s: &mut String, r: &Report, view: View<'_>) {
+    let conflicts = r.conflicts();
+    let _ = writeln!(
+        s,
+        "{}, {}, {}",
+        count(r.errors.len(), "error"),
+        count(r.warnings.len(), "warning"),
+        count(conflicts, "conflict"),
     );
-    *s += &wrapped("memory: ", &text, INDENT);
-}
-
-fn summary(s: &mut String, r: &Report, written: Option<&str>) {
+    let item = |s: &mut String, text: &str| *s += &wrapped("  ", text, 4);
+    let failed = !r.errors.is_empty();
+    if failed {
+        item(
+            s,
+            "because of the errors nothing is repaired, and nothing is written, with --write neither",
+        );
+    }
+    if conflicts > 0 {
+        let (all, verb) = match (conflicts, failed || !view.is_done()) {
+            (1, true) => ("the conflict".to_owned(), "would be repaired"),
+            (2, true) => ("both conflicts".to_owned(), "would be repaired"),
+            (2, false) => ("both conflicts".to_owned(), "are repaired"),
+            (n, true) => (format!("all {n} conflicts"), "would be repaired"),
+            (1, false) => ("the conflict".to_owned(), "is repaired"),
+            (n, false) => (format!("all {n} conflicts"), "are repaired"),
+        };
+        let note = if failed || view.is_done() {
+            ""
+        } else {
+            " (nothing was written; --write FIXED.json writes the repaired graph)"
+        };
+        let operators = count(r.inserted.len(), "inserted operator");
+        item(s, &format!("{all} {verb} by {operators}{note}"));
+    } else if !failed && !view.is_done() && !(r.removed.is_empty() && r.relinked.is_empty()) {
+        item(
+            s,
+            "there is no conflict, but something to simplify (nothing was written; --write FIXED.json writes the simpler graph)",
+        );
+    }
+    let open = r.warnings.iter().filter(|w| !w.settled).count();
+    if open > 0 {
+        let text = match open {
+            1 => "1 warning is for you to settle: no repair is made for it",
+            _ => "the warnings are for you to settle: no repair is made for them",
+        };
+        item(s, text);
+    }
+    if let Some(path) = view.written {
+        item(
+            s,
+            &format!("the repaired graph is in {path}; the file that was read is as it was"),
+        );
+    }
+    if view.lint {
+        item(
+            s,
+            "lint looks only for missing orders of in-place writes; `gsan graph check` looks for conflicts",
+        );
+    }
     let graphs: Vec<String> = r
         .graphs
         .iter()
         .map(|g| format!("{} ({})", g.name, count(g.nodes, "operator")))
         .collect();
-    let _ = writeln!(
-        s,
-        "{}, {}, {} {}{}",
-        count(r.errors.len(), "error"),
-        count(r.warnings.len(), "warning"),
-        count(r.inserted.len(), "operator"),
-        if r.errors.is_empty() || r.inserted.is_empty() {
-            "inserted"
+    if !graphs.is_empty() {
+        let with = if r.inserted.is_empty() && r.removed.is_empty() {
+            "graphs"
+        } else if failed {
+            "graphs, with what had been inserted before the error"
         } else {
-            "that would have been inserted"
-        },
-        if graphs.is_empty() {
-            String::new()
-        } else {
-            format!("; graphs: {}", shorten(graphs))
-        },
-    );
-    let changed = !(r.inserted.is_empty() && r.removed.is_empty() && r.relinked.is_empty());
-    if !changed && r.errors.is_empty() && r.warnings.is_empty() {
-        s.push_str("nothing to repair and nothing to warn of\n");
+            "graphs, with the repairs"
+        };
+        item(s, &format!("{with}: {}", shorten(graphs)));
     }
-    if let Some(path) = written {
-        let _ = writeln!(s, "the repaired graph is in {path}");
-    } else if changed && r.errors.is_empty() {
-        let _ = writeln!(
-            s,
-            "the file that was read is as it was; --write FIXED.json writes the repaired graph"
-        );
-    }
+    let nothing = if view.lint {
+        "no in-place write without an order was found"
+    } else {
+        "there is nothing to repair and nothing to warn of"
+    };
+    let meaning = match r.exit_code() {
+        0 => nothing,
+        1 => match (conflicts > 0, !r.warnings.is_empty()) {
+            (true, true) => "there are conflicts and warnings",
+            (true, false) if view.is_done() => "there were conflicts, and they are repaired",
+            (true, false) => "there are conflicts",
+            _ => "there are warnings",
+        },
+        _ => "there are errors",
+    };
+    let _ = writeln!(s, "exit code {}: {meaning}", r.exit_code());
 }
 
 /// The first few.
@@ -220,38 +310,50 @@ fn shorten(mut list: Vec<String>) -> String {
     }
 }
 
-fn warning(s: &mut String, w: &Warning) {
-    *s += &wrapped(
-        &format!("warning {}: ", w.code),
-        &format!("{} ({})", w.conflict.class.words(), w.kind),
-        INDENT,
-    );
+fn warning(s: &mut String, r: &Report, w: &Warning, numbers: &[usize]) {
+    *s += &wrapped(&format!("warning {}: ", w.code), w.conflict.title, INDENT);
     facts(s, &w.conflict, &w.graph, &w.why);
     if let Some(story) = &w.conflict.story {
-        line(s, "repair", &story.repair);
+        line(s, if w.settled { "repair" } else { "to do" }, &story.repair);
+    }
+    lines(s, "and also", &w.others);
+    if let Some(story) = &w.conflict.story {
+        for (i, n) in r.inserted.iter().zip(numbers) {
+            let same = i
+                .conflict
+                .story
+                .as_ref()
+                .is_some_and(|t| t.owner == story.owner);
+            if same && !w.settled && i.conflict.part_of.is_none() {
+                line(
+                    s,
+                    "compare",
+                    &format!(
+                        "conflict {n} is about the same memory, but another matter: its repair does not settle this warning; check again once \
+                         the order is settled, for the conflict may look different then"
+                    ),
+                );
+            }
+        }
     }
     rule(s, &w.conflict, w.pass);
 }
 
-fn inserted(s: &mut String, n: usize, i: &Inserted, failed: bool) {
-    *s += &wrapped(
-        &format!("conflict {n}: "),
-        &format!("{} ({})", i.conflict.class.words(), i.conflict.kind),
-        INDENT,
-    );
+fn inserted(s: &mut String, n: usize, i: &Inserted, view: View<'_>) {
+    let label = match i.conflict.part_of {
+        None => format!("conflict {n}: "),
+        Some(_) => format!("second part of the repair of conflict {n}: "),
+    };
+    *s += &wrapped(&label, i.conflict.title, INDENT);
     facts(s, &i.conflict, &i.graph, &i.why);
     let what = match i.ty.as_str() {
         "Identity" => "a copy (an operator Identity)".to_owned(),
         ty => format!("an operator {ty}"),
     };
     let mut repair = format!(
-        "{what}, called {}, {}{}",
+        "{what}, called `{}`, {} put in{}",
         i.name,
-        if failed {
-            "would be put in"
-        } else {
-            "is put in"
-        },
+        view.is(),
         place(i)
     );
     if let Some(story) = &i.conflict.story
@@ -260,25 +362,74 @@ fn inserted(s: &mut String, n: usize, i: &Inserted, failed: bool) {
         repair += &format!(": {}", story.repair);
     }
     line(s, "repair", &repair);
+    if !view.is_done() {
+        line(s, "by hand", &by_hand(i));
+    }
     rule(s, &i.conflict, i.pass);
+}
+
+/// How to put it in without `--write`: what matters is the name and the attributes.
+fn by_hand(i: &Inserted) -> String {
+    let name = |s: &str| serde_json::Value::from(s).to_string();
+    let mut text = format!(
+        "or put it in by hand: \"name\": {}, \"type\": {}",
+        name(&i.name),
+        name(&i.ty)
+    );
+    if !i.attrs.is_empty() {
+        text += &format!(
+            ", \"attrs\": {}",
+            serde_json::Value::Object(i.attrs.clone())
+                .to_string()
+                .replace("\":", "\": ")
+                .replace(",\"", ", \"")
+        );
+    }
+    if i.before.is_none() && i.after.is_none() {
+        text +=
+            " (and the edges that are told of here and under \"order\" below; --write is simpler)";
+    } else {
+        text += if i.attrs.is_empty() {
+            " (under another name, a later run may take it for something else)"
+        } else {
+            " (without these attributes a later run may take it out again, or find other conflicts)"
+        };
+    }
+    text
 }
 
 fn facts(s: &mut String, c: &Conflict, graph: &str, why: &str) {
     line(
         s,
         "danger",
-        &format!("{} [hazard: {}]", c.class.danger(), c.hazard),
+        &format!(
+            "{} [hazard: {}; GE's own name for it: {}]",
+            c.class.danger(),
+            c.hazard,
+            c.kind
+        ),
     );
     let [a, b] = &c.anchors;
     if !a.is_empty() {
-        line(s, "between", &format!("{a} and {b} (graph {graph})"));
+        let [p, q] = &c.graphs;
+        let text = if p.is_empty() || p == q {
+            format!(
+                "{a} and {b} (graph {})",
+                if p.is_empty() { graph } else { p }
+            )
+        } else {
+            format!("{a} (graph {p}) and {b} (graph {q})")
+        };
+        line(s, "between", &text);
     }
     line(s, "why", why);
     if let Some(story) = &c.story {
         line(s, "memory", &story.memory);
+        lines(s, "belongs to", &story.belongs);
         lines(s, "written by", &story.writes);
         lines(s, "used by", &story.reads);
         line(s, "order", &story.order);
+        lines(s, "compare", &story.notes);
     }
 }
 
@@ -287,7 +438,7 @@ fn rule(s: &mut String, c: &Conflict, pass: &str) {
     let text = if meaning.is_empty() {
         format!("{} (pass {pass})", c.rule)
     } else {
-        format!("{meaning} ({}, pass {pass})", c.rule)
+        format!("{meaning} (GE's own name for it: {}; pass {pass})", c.rule)
     };
     line(s, "rule", &text);
     s.push('\n');

@@ -161,7 +161,7 @@ fn an_anchor_is_explained() {
     assert_eq!(out.exit, 0);
     for part in [
         "one piece of memory",
-        "symbol, in GE's words: c_out_0",
+        "one piece of memory, c.out.0 (GE's own name for it: c_out_0)",
         "CONTINUOUS_INPUT",
         "c.out.0",
         "IMMUTABLE_ADDRESS_OUTPUT",
@@ -273,11 +273,11 @@ fn the_warning_says_whether_the_pipeline_repairs_its_pair() {
     let why = v["warnings"][0]["why"].as_str().unwrap_or_default();
     let repair = v["warnings"][0]["conflict"]["story"]["repair"].as_str();
     assert!(
-        repair.is_some_and(|r| r.contains("only the first pair")),
+        repair.is_some_and(|r| r.contains("no pair without an order is left")),
         "{v}"
     );
     assert!(
-        why.ends_with("upd writes the new copy upd_input_0_Identity"),
+        why.ends_with("`upd` writes the new copy `upd_input_0_Identity`"),
         "{v}"
     );
     let late = v["inserted"][0]["why"].as_str().unwrap_or_default();
@@ -285,7 +285,7 @@ fn the_warning_says_whether_the_pipeline_repairs_its_pair() {
     // Lint alone repairs nothing, and an order that an edge enforces is called one.
     let v = json(&cli::check(&check(&file, "lint")));
     let why = v["warnings"][0]["why"].as_str().unwrap_or_default();
-    assert!(!why.contains("repairs"), "{v}");
+    assert!(!why.contains("settle"), "{v}");
     let ordered = nodes(true).replace(
         "\"name\":\"late\"",
         "\"control\":[\"upd\"],\"name\":\"late\"",

@@ -293,7 +293,7 @@ fn survives(name: &str, bytes: &[u8]) {
         let (report, module) = cli::run(l, Stage::All, None);
         let _ = (
             cli::to_json(&report),
-            ge_conflict::text::report(&report, None),
+            ge_conflict::text::report(&report, Default::default()),
             ge_conflict::dot::picture(&module, &report),
         );
         let _ = io::to_json(&module);

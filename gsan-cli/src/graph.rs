@@ -16,7 +16,7 @@ Examples:
   gsan graph check model.json --explain allreduce.in.0
   gsan graph lint model.json
 
-Exit codes: 0 nothing to do, 1 something was inserted or warned of, 2 an error or bad input.")]
+Exit codes: 0 nothing to do, 1 conflicts or warnings, 2 an error or bad input. Nothing is changed without --write.")]
 pub struct GraphArgs {
     /// What to do.
     #[command(subcommand)]
@@ -50,9 +50,9 @@ pub struct CheckArgs {
     /// A graph: JSON, GE's text dump, or .onnx.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// One stage instead of all: hccl, hccl-continuous, subgraph, inplace-support, atomic, addr, mark-same-addr, offset, rw,
-    /// layout, inplace, lint.
-    #[arg(long, value_name = "STAGE")]
+    /// One stage (pass) instead of all: hccl, hccl-continuous, subgraph, inplace-support, atomic, addr, mark-same-addr, offset,
+    /// rw, layout, inplace, lint; --help says what each does.
+    #[arg(long, value_name = "STAGE", long_help = stages())]
     pub stage: Option<String>,
     /// Hand the stage this graph alone.
     #[arg(long, value_name = "NAME")]
@@ -97,6 +97,15 @@ pub struct RunTimeArgs {
     /// The form of the result.
     #[arg(long, value_enum, default_value_t)]
     pub format: GraphFormat,
+}
+
+/// What the stages are, a line each.
+fn stages() -> String {
+    let mut text = String::from("One stage (pass) instead of all of them:");
+    for s in ge_conflict::Stage::ALL {
+        text += &format!("\n- {}: {}", s.name(), s.words());
+    }
+    text
 }
 
 fn format(f: GraphFormat) -> OutputFormat {

@@ -90,7 +90,7 @@ impl Facts<'_> {
     fn missing(&self, (g, id): Place, index: usize) -> PassError {
         let node = self.module.node((g, id));
         PassError::Failed(format!(
-            "graph {}, node {}: its subgraph {index} is missing; {} needs it",
+            "graph {}, node `{}`: its subgraph {index} is missing; {} needs it",
             self.module.graph(g).name,
             node.name,
             crate::text::with_article(&node.ty)
@@ -162,8 +162,8 @@ impl Facts<'_> {
         };
         let (this, that) = (self.anchor_name(me), self.anchor_name(other));
         let why = format!(
-            "graph {} is one way through {parent}, and its result {this} is the memory of {that}; but the results of all ways \
-             through {parent} lie in one place, so writing a result there would overwrite {that}",
+            "graph {} is one way through `{parent}`, and its result {this} is the memory of {that}; but the results of all ways \
+             through `{parent}` lie in one place, so writing a result there would overwrite {that}",
             self.module.graph(sub).name,
             parent = parent.name
         );
@@ -172,8 +172,10 @@ impl Facts<'_> {
             before,
             after: Vec::new(),
             reason: reason(rule, this, that.clone(), why)
+                .title("a result of a branch would have to lie where another value is kept")
+                .graphs(&self.graph_name(me), &self.graph_name(other))
                 .order(format!(
-                    "it does not matter here: only one way through {} runs, but the place of the result is the same for all of them",
+                    "it does not matter here: only one way through `{}` runs, but the place of the result is the same for all of them",
                     parent.name
                 ))
                 .repair(format!(
@@ -214,7 +216,7 @@ impl Facts<'_> {
         let graph = self.module.graph(body);
         let Some(out) = graph.first_of(Kind::NetOutput) else {
             return Err(PassError::Failed(format!(
-                "graph {} is the body of {} and has no NetOutput: add one",
+                "graph {} is the body of `{}` and has no NetOutput: add one",
                 graph.name, n.name
             )));
         };
@@ -253,8 +255,8 @@ impl Facts<'_> {
                     .unwrap_or_default();
                 let sink = self.module.in_name(body, *first);
                 let why = format!(
-                    "graph {} is the body of the loop {parent}: its result {sink} ({source}) is the next round's input, so it lies in the \
-                     memory that this round may still read",
+                    "graph {} is the body of the loop `{parent}`: its result {sink} ({source}) is the next round's input, so it lies in the \
+                     memory that this round may still read (by rule, whether or not somebody still reads it)",
                     graph.name
                 );
                 let reason = reason(
@@ -264,9 +266,10 @@ impl Facts<'_> {
                     why,
                 )
                 .order(format!(
-                    "all operators of a round use the same memory again in the next round of {parent}: edges order operators \
+                    "all operators of a round use the same memory again in the next round of `{parent}`: edges order operators \
                      inside a round, not the results of one round against the inputs of the next"
                 ))
+                .title("a round of a loop would write the next round's state while this round may still read it")
                 .repair("the round works in memory of its own, and its results are copied to the loop's memory at its end");
                 plans.push(Plan {
                     graph: body,
@@ -282,14 +285,15 @@ impl Facts<'_> {
                 self.module.in_name(body, *to),
             );
             let why = format!(
-                "graph {} is the body of the loop {parent}: its input {source} is the next round's input at another place, {sink}: to \
+                "graph {} is the body of the loop `{parent}`: its input {source} is the next round's input at another place, {sink}: to \
                  hand it on, the memory of that other place is overwritten",
                 graph.name
             );
             let after = moved.iter().map(|m| m.0).collect();
             let reason = reason("a loop's input changes its place", source, sink, why)
+                .title("a loop would overwrite one part of its state with another that is still needed")
                 .order(format!(
-                    "it does not matter here: the inputs of {parent} change places at once, between two rounds"
+                    "it does not matter here: the inputs of `{parent}` change places at once, between two rounds"
                 ))
                 .repair("the inputs are copied first, so that one can be overwritten while the copy of the other is still there");
             plans.push(Plan {
@@ -323,6 +327,10 @@ impl Facts<'_> {
                         n.inputs.len() > 1 && (n.attrs.flag(names::CI) || n.attrs.flag(names::NPCI))
                     })
             })
+    }
+
+    fn graph_name(&self, a: AnchorId) -> String {
+        self.module.graph(self.space.at(a).graph).name.clone()
     }
 
     fn anchor_name(&self, a: AnchorId) -> String {

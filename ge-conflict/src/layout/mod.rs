@@ -9,6 +9,7 @@ mod continuous;
 pub mod control;
 pub mod detect;
 mod pair;
+mod rows;
 pub mod symbols;
 pub mod table;
 
@@ -24,7 +25,7 @@ pub const PASS: &str = "layout";
 
 /// What the order of execution has to do with layout conflicts.
 pub(crate) const NO_ORDER_HELPS: &str =
-    "it does not matter here: the two need different memory, whichever runs first";
+    "it does not matter here: this is about where memory lies, whichever operator runs first";
 
 /// Every round that goes on has put a copy before an anchor that had none, so few are needed.
 const MAX_ROUNDS: usize = 16;
@@ -99,16 +100,31 @@ fn solve(ctx: &mut Ctx<'_>, g: GraphId) -> Result<(), PassError> {
         .map(|(_, f)| has_copy(ctx.module, &space, f.anchor))
         .collect();
     // In the words of the graph as it is before any of them.
-    let reasons: Vec<Reason> = ordered
-        .iter()
-        .map(|(_, f)| explain(ctx.module, &space, f))
-        .collect();
-    for (((_, mut f), had_copy), reason) in ordered.into_iter().zip(had).zip(reasons) {
+    let mut reasons: Vec<Reason> = Vec::new();
+    for (n, (_, f)) in ordered.iter().enumerate() {
+        let earlier = ordered[..n].iter().map(|(_, e)| e);
+        let reason = explain(ctx.module, &space, f, &mut earlier.into_iter());
+        let at = space.at(f.anchor);
+        let story = if at.input {
+            let from = ctx.module.graph(at.graph).producer(at.in_ref());
+            from.map(|o| ctx.story(at.graph, o, Some(at.in_ref()), &reason))
+        } else {
+            Some(ctx.story(at.graph, at.out_ref(), None, &reason))
+        };
+        reasons.push(match story {
+            Some(s) => reason.told(s),
+            None => reason,
+        });
+    }
+    for (((_, mut f), had_copy), mut reason) in ordered.into_iter().zip(had).zip(reasons) {
         if had_copy {
             // The pair was found although its anchor has its copy: that one does not part them (an operator passes the
             // memory on behind it), so another place must.
             match other_place(ctx.module, &space, &f) {
-                Some(anchor) => f.anchor = anchor,
+                Some(anchor) => {
+                    f.anchor = anchor;
+                    reason.told = None;
+                }
                 None => continue,
             }
         }
@@ -173,49 +189,12 @@ fn other_place(module: &Module, space: &Space, f: &Finding) -> Option<AnchorId> 
         .find(|a| !has_copy(module, space, *a))
 }
 
-/// The row that an anchor is part of, for the rules that compare rows.
-fn row(module: &Module, space: &Space, a: AnchorId, checker: Option<table::Checker>) -> String {
-    use table::Checker as C;
-    if !matches!(checker, Some(C::CoCi | C::CiCi | C::NpciNpci | C::NpciNpco)) {
-        return String::new();
-    }
-    const SHOWN: usize = 8;
-    let at = space.at(a);
-    let graph = module.graph(at.graph);
-    let node = graph.node(at.node);
-    let (side, count) = if at.input {
-        ("inputs", node.inputs.len())
-    } else {
-        ("outputs", node.outputs.len())
-    };
-    let mut list: Vec<String> = (0..count.min(SHOWN) as u32)
-        .map(|index| {
-            let out = crate::ir::OutRef {
-                node: at.node,
-                index,
-            };
-            let input = crate::ir::InRef {
-                node: at.node,
-                index,
-            };
-            match (at.input, graph.producer(input)) {
-                (false, _) => module.out_name(at.graph, out),
-                (true, Some(from)) => module.out_name(at.graph, from),
-                (true, None) => "nothing".to_owned(),
-            }
-        })
-        .collect();
-    if count > SHOWN {
-        list.push("…".to_owned());
-    }
-    format!(
-        "; the {side} of {} have to lie in this order: {}",
-        node.name,
-        list.join(", ")
-    )
-}
-
-fn explain(module: &Module, space: &Space, f: &Finding) -> Reason {
+fn explain(
+    module: &Module,
+    space: &Space,
+    f: &Finding,
+    earlier: &mut dyn Iterator<Item = &Finding>,
+) -> Reason {
     let name = |a| {
         let at = space.at(a);
         if at.input {
@@ -224,37 +203,89 @@ fn explain(module: &Module, space: &Space, f: &Finding) -> Reason {
             module.out_name(at.graph, at.out_ref())
         }
     };
-    let (a, b) = (name(f.between.0), name(f.between.1));
+    let (one, two) = f.between;
+    let (a, b) = (name(one), name(two));
     let rule = match f.checker {
         Some(c) => c.name().to_owned(),
         None => format!("{} and {} never go together", f.attrs.0, f.attrs.1),
     };
     let (x, y) = (f.attrs.0.words(), f.attrs.1.words());
-    let mut why = if x == y {
-        format!("{a} and {b} are one piece of memory, and each is {x}")
-    } else {
-        format!("{a} and {b} are one piece of memory, but {a} is {x}, and {b} is {y}")
+    let cause = |anchor, attr| {
+        let at = space.at(anchor);
+        crate::cause::demands(module.node(at.place()), at.input, at.index as usize, attr)
     };
-    let special = |x| matches!(x, attrs::AnchorAttr::RtsIn | attrs::AnchorAttr::RtsOut);
-    for (r, attr) in [(f.between.0, f.attrs.0), (f.between.1, f.attrs.1)] {
-        if special(attr) {
-            let at = space.at(r);
-            let node = module.node(at.place());
-            let k = at.index as usize;
-            let mem = if at.input {
-                node.input_mem(k)
-            } else {
-                node.output_mem(k)
-            };
-            why += &format!("; {} is in {} memory", name(r), mem.word());
+    let (p, q) = (cause(one, f.attrs.0), cause(two, f.attrs.1));
+    let with = |words: &str, cause: &str| {
+        if cause.is_empty() {
+            words.to_owned()
+        } else {
+            format!("{words} ({cause})")
         }
-        why += &row(module, space, r, f.checker);
-    }
-    let meaning = match f.checker {
-        Some(c) => c.words(),
-        None => table::absolute_words(f.attrs.0, f.attrs.1),
     };
-    Reason::new(ConflictKind::Layout, rule, (a, b), why)
+    let mut why = if x == y {
+        let causes: Vec<String> = [p, q].into_iter().filter(|c| !c.is_empty()).collect();
+        let each = with(x, &crate::text::and(&causes));
+        format!("{a} and {b} are one piece of memory, and each is {each}")
+    } else {
+        format!(
+            "{a} and {b} are one piece of memory, but {a} is {}, and {b} is {}",
+            with(x, &p),
+            with(y, &q)
+        )
+    };
+    why += &rows::told(module, space, f, earlier);
+    let (meaning, title) = match f.checker {
+        Some(c) => (c.words(), c.title()),
+        None => (
+            table::absolute_words(f.attrs.0, f.attrs.1),
+            table::absolute_title(f.attrs.0, f.attrs.1),
+        ),
+    };
+    let graph = |a| module.graph(space.at(a).graph).name.as_str();
+    let mut reason = Reason::new(ConflictKind::Layout, rule, (a.clone(), b.clone()), why)
+        .title(title)
         .order(NO_ORDER_HELPS)
-        .meaning(meaning)
+        .meaning(meaning);
+    let place = graph(f.anchor);
+    if graph(one) != place || graph(two) != place {
+        reason = reason.graphs(graph(one), graph(two));
+    }
+    let special = |x| matches!(x, attrs::AnchorAttr::RtsIn | attrs::AnchorAttr::RtsOut);
+    if special(f.attrs.0) || special(f.attrs.1) {
+        reason = reason.repair(special_repair(module, space, f, (&a, &b)));
+    }
+    reason
+}
+
+/// Why a copy helps where kinds of memory differ: which kind it gets, and what decides that.
+fn special_repair(module: &Module, space: &Space, f: &Finding, names: (&str, &str)) -> String {
+    let mem = |a: AnchorId| {
+        let at = space.at(a);
+        let (node, k) = (module.node(at.place()), at.index as usize);
+        if at.input {
+            node.input_mem(k)
+        } else {
+            node.output_mem(k)
+        }
+    };
+    // Before an input, the copy is what its operator works on; behind an output, it is what everybody else has.
+    let ((one, two), (a, b)) = (f.between, names);
+    let own = |x: AnchorId| space.at(x).place() == space.at(f.anchor).place();
+    let side = |x: AnchorId| own(x) == space.at(f.anchor).input;
+    let sides = [(one, a), (two, b)].into_iter().filter(|x| side(x.0));
+    let special = sides.clone().find(|x| mem(x.0).is_special());
+    let (behind, name) = special.or(sides.last()).unwrap_or((f.anchor, a));
+    let kind = mem(behind);
+    let kind = if kind.is_special() {
+        format!(
+            "{} memory, like {name}, which is the same piece of memory as the copy then",
+            kind.word()
+        )
+    } else {
+        "ordinary device memory".to_owned()
+    };
+    format!(
+        "the copy lies in memory of its own, so {a} and {b} are no longer one piece of memory; nothing need be said of its kind: memory \
+         is of the kind that one of its users is marked with, so the copy lies in {kind}"
+    )
 }

@@ -101,6 +101,44 @@ impl Checker {
         }
     }
 
+    /// What a conflict that it finds is, in a few words.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Checker::CiCi | Checker::NpciNpci => {
+                "two rows of inputs have memory in common and can't both lie as they must"
+            }
+            Checker::CoCo | Checker::NpcoNpco => {
+                "two rows of outputs have memory in common and can't both lie as they must"
+            }
+            Checker::CoCi | Checker::NpciNpco => {
+                "a row of outputs and a row of inputs have memory in common and can't both lie as they must"
+            }
+            Checker::ContinuousRts => {
+                "one piece of memory would have to lie in a row of ordinary memory and in special memory"
+            }
+            Checker::UserInContinuous | Checker::UserOutContinuousIn => {
+                "a buffer of the caller would have to be part of a row"
+            }
+            Checker::UserInUnrefreshOut
+            | Checker::UserOutUnrefreshOut
+            | Checker::UserOutUnrefreshIn => {
+                "the caller may change the address of a buffer, and an operator can't follow"
+            }
+            Checker::UserInRtsOut => "a buffer of the caller would have to be special memory",
+            Checker::UserOutImmutable => "a constant would have to be the caller's result buffer",
+            Checker::ImmutableRtsOut => "a constant or variable would have to be special memory",
+            Checker::ImmutableNpci | Checker::ImmutableContinuousOut => {
+                "a constant or variable would have to be part of a row"
+            }
+            Checker::RtsInRtsIn | Checker::RtsInRtsOut | Checker::RtsOutRtsOut => {
+                "one piece of memory would have to be of two kinds of special memory"
+            }
+            Checker::UnrefreshIn | Checker::UnrefreshOut => {
+                "memory may move between runs, and an operator can't follow"
+            }
+        }
+    }
+
     /// The design's name.
     pub fn name(self) -> &'static str {
         match self {
@@ -367,6 +405,28 @@ pub fn absolute_words(a: AnchorAttr, b: AnchorAttr) -> &'static str {
         Checker::ImmutableNpci.words()
     } else {
         "a row with gaps for alignment and a row without a gap can't be one row"
+    }
+}
+
+/// What a conflict of such a pair is, in a few words.
+pub fn absolute_title(a: AnchorAttr, b: AnchorAttr) -> &'static str {
+    let has = |x| a == x || b == x;
+    let special = has(A::RtsIn) || has(A::RtsOut);
+    if has(A::UserIn) || has(A::UserOut) {
+        if special {
+            return Checker::UserInRtsOut.title();
+        }
+        if has(A::UserIn) {
+            return Checker::UserInUnrefreshOut.title();
+        }
+        Checker::UserOutContinuousIn.title()
+    } else if has(A::Immutable) {
+        if special {
+            return Checker::ImmutableRtsOut.title();
+        }
+        Checker::ImmutableNpci.title()
+    } else {
+        Checker::CoCi.title()
     }
 }
 

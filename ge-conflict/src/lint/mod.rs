@@ -45,44 +45,106 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
     for g in ctx.module.family(top) {
         ctx.module.graph(g).topological()?;
     }
-    if let Some(u) = find(ctx.module, top, true).into_iter().next() {
-        let (graph, m) = (ctx.module.graph(u.graph), &*ctx.module);
-        let (source, writer, other) = (
-            m.out_name(u.graph, u.out),
-            &graph.node(u.writer.node).name,
-            &graph.node(u.other.node).name,
-        );
-        let advice = format!(
-            "nothing was changed: add a control edge between {writer} and {other} (only the first pair without an order is \
-             shown; run again after that)"
-        );
-        let verb = if u.both_write {
-            "writes it too"
-        } else {
-            "reads it"
-        };
-        let result = if u.both_write {
-            "which value stays"
-        } else {
-            "which value it sees"
-        };
-        let why = format!(
-            "{writer} writes {source} in place, and {other} {verb}; no data or control edge makes one run before the other, so \
-             {result} is left to chance"
-        );
-        let reason = Reason::new(
-            ConflictKind::ReadWrite,
-            "a write and another use of one memory need an order",
-            (m.in_name(u.graph, u.writer), m.in_name(u.graph, u.other)),
-            why,
-        )
-        .repair(advice);
-        let nodes = vec![writer.clone(), other.clone()];
-        let story = ctx.story(u.graph, u.out, Some(u.writer), &reason);
-        ctx.warn(CODE, u.graph, nodes, Some(story), &reason);
-        ctx.unordered = Some(u);
+    if find(ctx.module, top, true).is_empty() {
+        return Ok(());
     }
+    let mut pairs = find(ctx.module, top, false).into_iter();
+    let Some(u) = pairs.next() else { return Ok(()) };
+    let (count, mut others) = (pairs.len(), Vec::new());
+    others.extend(pairs.take(SHOWN).map(|p| short(ctx.module, &p)));
+    if count > others.len() {
+        others.push(format!("and {} more", count - others.len()));
+    }
+    let (graph, m) = (ctx.module.graph(u.graph), &*ctx.module);
+    let (writer, other) = (graph.node(u.writer.node), graph.node(u.other.node));
+    let nodes = vec![writer.name.clone(), other.name.clone()];
+    let source = m.out_name(u.graph, u.out);
+    let (verb, result) = if u.both_write {
+        ("writes it, too", "which value stays")
+    } else {
+        ("reads it", "which value it sees")
+    };
+    let cause = crate::cause::updates(writer, u.writer.index as usize);
+    let cause = if cause.is_empty() {
+        "inside it, an operator does that".to_owned()
+    } else {
+        cause
+    };
+    let why = format!(
+        "`{}` writes {source} in place ({cause}), and `{}` {verb}; no data or control edge makes one run before the other, so {result} \
+         is left to chance",
+        writer.name, other.name
+    );
+    let reason = Reason::new(
+        ConflictKind::ReadWrite,
+        "a write and another use of one memory need an order",
+        (m.in_name(u.graph, u.writer), m.in_name(u.graph, u.other)),
+        why,
+    )
+    .title("an operator writes memory that another uses, too, and nothing says which of the two runs first")
+    .repair(advice(m, &u, others.is_empty()));
+    let story = ctx.story(u.graph, u.out, Some(u.writer), &reason);
+    ctx.warn(CODE, u.graph, nodes, Some(story), &reason);
+    if let Some(w) = ctx.report.warnings.last_mut() {
+        w.others = others;
+    }
+    ctx.unordered = Some(u);
     Ok(())
+}
+
+/// Further pairs that a warning names.
+const SHOWN: usize = 10;
+
+/// A pair in a few words.
+fn short(module: &Module, u: &Unordered) -> String {
+    let graph = module.graph(u.graph);
+    format!(
+        "`{}` writes {} and `{}` {} it (graph {})",
+        graph.node(u.writer.node).name,
+        module.out_name(u.graph, u.out),
+        graph.node(u.other.node).name,
+        if u.both_write { "writes" } else { "reads" },
+        graph.name
+    )
+}
+
+/// Which edge to add, for either choice.
+fn advice(module: &Module, u: &Unordered, only: bool) -> String {
+    let graph = module.graph(u.graph);
+    let (w, o) = (
+        &graph.node(u.writer.node).name,
+        &graph.node(u.other.node).name,
+    );
+    let mut text = if u.both_write {
+        format!(
+            "nothing is changed: decide. If the value of `{o}` is to stay in the end, let `{o}` run after `{w}` (in the JSON form: add \
+             \"control\": [\"{w}\"] to `{o}`); if the value of `{w}` is to stay, the other way round (add \"control\": [\"{o}\"] to \
+             `{w}`)"
+        )
+    } else {
+        format!(
+            "nothing is changed: decide. If `{o}` must see the NEW value, let it run after `{w}` (in the JSON form: add \"control\": \
+             [\"{w}\"] to `{o}`); if it must see the OLD value, the other way round (add \"control\": [\"{o}\"] to `{w}`)"
+        )
+    };
+    let around = |n: &crate::ir::Node| !n.subgraphs.is_empty();
+    let outer: Vec<String> = [u.writer.node, u.other.node]
+        .into_iter()
+        .map(|n| graph.node(n))
+        .filter(|n| around(n))
+        .map(|n| crate::text::quoted(&n.name))
+        .collect();
+    if !outer.is_empty() {
+        text += &format!(
+            "; the edge belongs in graph {}, on {} itself, not on an operator inside",
+            graph.name,
+            crate::text::and(&outer)
+        );
+    }
+    if !only {
+        text += "; the further pairs need a decision each";
+    }
+    text
 }
 
 /// Says in the warning that the later passes have repaired its pair, if they have.
@@ -110,18 +172,26 @@ pub fn note_repair(ctx: &mut Ctx<'_>) {
     let still = |p: &Unordered| {
         p.graph == u.graph && (nodes.contains(&p.writer.node) || nodes.contains(&p.other.node))
     };
-    if find(ctx.module, top, false).iter().any(still) {
+    let left = find(ctx.module, top, false);
+    if left.iter().any(still) {
         return;
     }
+    let count = left.len();
     if let Some(w) = ctx.report.warnings.iter_mut().find(|w| w.code == CODE) {
         let done =
-            format!("the later passes repair this pair: {writer} writes the new copy {copy}");
+            format!("the repairs below settle this pair: `{writer}` writes the new copy `{copy}`");
         w.why += &format!("; {done}");
+        w.settled = true;
         if let Some(s) = &mut w.conflict.story {
-            s.repair = format!(
-                "{done} (only the first pair without an order is shown: `gsan graph lint` on the repaired graph shows whether there \
-                 are others)"
-            );
+            s.repair = match count {
+                0 => format!("{done}; with them, no pair without an order is left"),
+                1 => format!(
+                    "{done}; 1 pair without an order is left: `gsan graph lint` on the repaired graph shows it"
+                ),
+                n => format!(
+                    "{done}; {n} pairs without an order are left: `gsan graph lint` on the repaired graph shows them"
+                ),
+            };
         }
     }
 }

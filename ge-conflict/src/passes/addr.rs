@@ -53,6 +53,7 @@ fn hand_on(ctx: &mut Ctx<'_>, g: GraphId, at: InRef, rule: &str, why: String, re
     let name = format!("{}_input_{}_MemcpyAddrAsync", node.name, at.index);
     let between = (ctx.module.in_name(g, at), ctx.module.out_name(g, from));
     let reason = Reason::new(ConflictKind::SubgraphIsolation, rule, between, why)
+        .title("a buffer of the caller, or a constant, can't be used where it lies")
         .order("it does not matter here: what may change is the buffer's address, between runs")
         .repair(repair);
     let template = Template {
@@ -74,7 +75,7 @@ fn stream_merge(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassErr
         if let Some((place, to)) = user_data(ctx, g, at)? {
             let name = ctx.name(g, id);
             let why = format!(
-                "{name} joins streams, and its input {index} is the caller's buffer, which may lie elsewhere in each run"
+                "`{name}` joins streams, and its input {index} is the caller's buffer, which may lie elsewhere in each run"
             );
             hand_on(
                 ctx,
@@ -110,7 +111,7 @@ fn user_data(ctx: &Ctx<'_>, g: GraphId, at: InRef) -> Result<Option<(GraphId, In
             .and_then(|i| u32::try_from(i).ok())
             .ok_or_else(|| {
                 PassError::Internal(format!(
-                    "graph {}, node {}: a subgraph's Data needs {} to say which input of {} it is",
+                    "graph {}, node `{}`: a subgraph's Data needs {} to say which input of {} it is",
                     module.graph(graph).name,
                     node.name,
                     names::PARENT_INDEX,
@@ -201,7 +202,8 @@ fn collective(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
         };
         if graph.node(from.node).kind == Kind::RefData {
             let why = format!(
-                "{} can't change its addresses once it is loaded, but {} is a buffer of the caller, who may pass another one",
+                "`{}` can't change its addresses once it is loaded (it has \"kernel_lib\": \"hccl\", and the option feature_base_refreshable is \
+                 off), but {} is a buffer of the caller, who may pass another one",
                 ctx.name(g, id),
                 ctx.module.out_name(g, from)
             );

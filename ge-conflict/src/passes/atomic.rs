@@ -3,7 +3,7 @@
 use crate::ctx::{Ctx, PassError};
 use crate::ir::{Attr, Graph, GraphId, Kind, Node, NodeId, names};
 use crate::report::{ConflictKind, Reason};
-use crate::text::and;
+use crate::text::{and, quoted};
 use rustc_hash::FxHashSet;
 
 /// The pass's name in results.
@@ -65,18 +65,26 @@ fn graph(ctx: &mut Ctx<'_>, g: GraphId) {
         let name = ctx.name(g, id);
         let why = if looped {
             format!(
-                "{name} adds to its output in every round of a loop, and the sums of the last round are still in it"
+                "`{name}` adds to its output in every round of a loop, and the sums of the last round are still in it"
             )
         } else {
             format!(
-                "{name} adds to an output of the graph, and the sums of the last run are still in it (this one gets a MemSet of its \
+                "`{name}` adds to an output of the graph, and the sums of the last run are still in it (this one gets a MemSet of its \
                  own, because the caller may choose its address)"
             )
         };
+        let why = format!("{why} ({})", cause(ctx.module.graph(g).node(id)));
         clean(ctx, g, &[id], &format!("{name}_MemSet"), why);
     }
     if !shared.is_empty() {
-        let names: Vec<String> = shared.iter().take(4).map(|id| ctx.name(g, *id)).collect();
+        let names: Vec<String> = shared
+            .iter()
+            .take(4)
+            .map(|id| {
+                let n = ctx.module.graph(g).node(*id);
+                format!("`{}` ({})", n.name, cause(n))
+            })
+            .collect();
         let why = format!(
             "{}{} {} to memory in which the sums of the last run still are",
             and(&names),
@@ -120,6 +128,28 @@ fn is_atomic(graph: &Graph, n: &Node) -> bool {
     ]
     .iter()
     .any(|a| listed(a))
+}
+
+/// What says that an operator adds to its output.
+fn cause(n: &Node) -> String {
+    let listed = [
+        names::ATOMIC_IN,
+        names::ATOMIC_OUT,
+        names::ATOMIC_WORKSPACE,
+        names::ATOMIC_WORKSPACE2,
+    ]
+    .into_iter()
+    .find(|a| n.attrs.has(a));
+    match listed {
+        Some(a) => format!("it has the attribute `{a}`"),
+        None if n.attrs.has(names::IS_ATOMIC) => {
+            format!("it has the attribute `{}`", names::IS_ATOMIC)
+        }
+        None => format!(
+            "it is {} of the library HCCL (\"kernel_lib\": \"hccl\"), which adds up, and its input is not the caller's",
+            crate::text::with_article(&n.ty)
+        ),
+    }
 }
 
 /// Whether an input is the user's. A copy that a later pass of an earlier run put in between does not change that: otherwise
@@ -189,7 +219,11 @@ fn feeds_collectives_only(graph: &Graph, id: NodeId, looped: bool) -> bool {
 
 fn clean(ctx: &mut Ctx<'_>, g: GraphId, atomic: &[NodeId], name: &str, why: String) {
     let first = ctx.name(g, atomic[0]);
-    let names: Vec<String> = atomic.iter().take(6).map(|id| ctx.name(g, *id)).collect();
+    let names: Vec<String> = atomic
+        .iter()
+        .take(6)
+        .map(|id| quoted(&ctx.name(g, *id)))
+        .collect();
     let more = atomic.len().saturating_sub(names.len());
     let reason = Reason::new(
         ConflictKind::Atomic,
@@ -202,7 +236,7 @@ fn clean(ctx: &mut Ctx<'_>, g: GraphId, atomic: &[NodeId], name: &str, why: Stri
     )
     .order("it does not matter here: whatever runs first in the next run finds the sums of the run before")
     .repair(format!(
-        "{name} sets the memory to zero before {} {}; control edges make it run first",
+        "`{name}` sets the memory to zero before {} {}; control edges make it run first",
         and(&names),
         if atomic.len() == 1 { "runs" } else { "run" }
     ));
@@ -211,7 +245,7 @@ fn clean(ctx: &mut Ctx<'_>, g: GraphId, atomic: &[NodeId], name: &str, why: Stri
         .take(6)
         .map(|id| {
             let n = ctx.module.graph(g).node(*id);
-            format!("{} ({}) adds to it", n.name, n.ty)
+            format!("`{}` ({}) adds to it", n.name, n.ty)
         })
         .chain((more > 0).then(|| format!("and {more} more")))
         .collect();
@@ -237,14 +271,17 @@ fn clean(ctx: &mut Ctx<'_>, g: GraphId, atomic: &[NodeId], name: &str, why: Stri
         let n = graph.node(*a);
         add(
             *a,
-            format!("{} adds to the memory that {name} sets to zero", n.name),
+            format!("`{}` adds to the memory that `{name}` sets to zero", n.name),
         );
         if n.is_hccl() {
             for f in n.inputs.iter().filter_map(|i| i.from) {
                 let k = graph.node(f.node).kind;
                 if !(k.is_data() || k.is_const() || k.is_var_like()) {
                     let source = &graph.node(f.node).name;
-                    add(f.node, format!("{source} writes what {} adds to", n.name));
+                    add(
+                        f.node,
+                        format!("`{source}` writes what `{}` adds to", n.name),
+                    );
                 }
             }
         }
@@ -261,7 +298,7 @@ fn clean(ctx: &mut Ctx<'_>, g: GraphId, atomic: &[NodeId], name: &str, why: Stri
             .chain(n.control_out.iter().copied());
         for r in readers.filter(|r| graph.node(*r).kind != Kind::NetOutput) {
             let why = format!(
-                "{} is among the first operators to run, and {name} runs before everything",
+                "`{}` is among the first operators to run, and `{name}` runs before everything",
                 graph.node(r).name
             );
             add(r, why);

@@ -9,7 +9,7 @@ use crate::ir::{
 };
 use crate::layout::symbols::alias_input;
 use crate::report::{ConflictKind, Reason};
-use crate::text::with_article;
+use crate::text::{and, with_article};
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 
@@ -60,13 +60,14 @@ fn collective(
         };
         let source = graph.node(from.node);
         let (origin, sink) = (ctx.module.out_name(g, from), ctx.module.in_name(g, at));
+        let cause = crate::cause::overwrites(graph.node(id), index as usize);
         let (rule, other, why) = if matches!(
             source.kind,
             Kind::Const | Kind::FileConstant | Kind::Variable
         ) {
             let why = format!(
-                "{name} uses its input {index} as scratch space, so what was in it is lost, but {origin} is {}, whose value must \
-                 not be lost",
+                "`{name}` uses its input {index} as scratch space ({cause}): it may destroy what is in {origin} while it works, and its \
+                 result is valid only in its outputs; but {origin} is {}, whose value must not be lost",
                 with_article(&source.ty)
             );
             (
@@ -78,15 +79,17 @@ fn collective(
             let reader = graph.node(late.node).name.clone();
             let order = match has_path(graph, id, late.node) {
                 Some(true) => "runs later",
-                Some(false) => "comes later in the order of execution (no edge enforces it)",
-                None => "comes later in the order of execution",
+                Some(false) => {
+                    "comes later in the file (no edge enforces it, but the device runs operators in this order unless edges demand another)"
+                }
+                None => "comes later in the file",
             };
             let why = format!(
-                "{name} uses its input {index} ({origin}) as scratch space, so what was in it is lost, and {reader}, which reads \
-                 the same memory, {order}"
+                "`{name}` uses its input {index} ({origin}) as scratch space and may destroy what is in it ({cause}), and `{reader}`, \
+                 which reads the same memory, {order}"
             );
             (
-                format!("another reader of the same memory runs after {name} has overwritten it"),
+                format!("another reader of the same memory runs after `{name}` has overwritten it"),
                 ctx.module.in_name(g, late),
                 why,
             )
@@ -94,8 +97,8 @@ fn collective(
             continue;
         } else {
             let why = format!(
-                "every other reader of {origin} runs before {name} overwrites it, by the operators' ids: no copy is needed, and the \
-                 pass rw need not look at {name} again"
+                "every other reader of {origin} comes before `{name}` overwrites it, by their places in the file: no copy is needed, \
+                 and the pass rw need not look at `{name}` again"
             );
             ctx.mark(g, id, names::SKIP_RW, Attr::Bool(true), &why);
             continue;
@@ -315,12 +318,19 @@ pub(super) fn write_back(ctx: &mut Ctx<'_>, g: GraphId, var: OutRef, at: InRef) 
         "a broadcast's result goes back to its variable",
         (value.clone(), origin.clone()),
         format!(
-            "{name} was meant to change {variable}, but it works on a copy of it now: its result has to be written back"
+            "`{name}` was meant to change `{variable}`, but with the copy before it, it works on that: its result has to be written \
+             back into `{variable}`"
         ),
     )
-    .order(format!("{name} runs first, then the Assign, then whatever uses the result"))
-    .repair(format!("the Assign writes {value} into {variable}"));
-    let story = ctx.story(g, var, None, &reason);
+    .title("the result of a collective has to reach its variable")
+    .follows()
+    .order(format!(
+        "control edges make `{name}` run first, then the Assign, then whoever uses the result"
+    ))
+    .repair(format!("the Assign writes {value} into `{variable}`"));
+    let writes = vec![format!("`{name}` makes the new value, in {value}")];
+    let mut story = crate::story::plain(origin.clone(), writes, &reason);
+    story.belongs = vec![format!("`{variable}`, which keeps its value between runs")];
     let id = ctx.add_node(g, assign, story, &reason);
     let graph = ctx.module.graph_mut(g);
     graph.connect(var, InRef { node: id, index: 0 });
@@ -331,7 +341,7 @@ pub(super) fn write_back(ctx: &mut Ctx<'_>, g: GraphId, var: OutRef, at: InRef) 
             g,
             id,
             to,
-            &format!("what uses the result of {name} runs after {variable} has it"),
+            &format!("whoever waits for `{name}` must run after its result has been written into `{variable}`"),
         );
     }
 }
@@ -380,7 +390,9 @@ fn continuous(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
             (
                 "a row of inputs can't take in memory that has its own place",
                 format!(
-                    "the inputs of {name} must lie one after the other in memory, but {origin} is {} with a place of its own",
+                    "the inputs of `{name}` must lie one after the other in memory (attribute `{}`), but {origin} is {} with a place \
+                     of its own",
+                    names::CI,
                     with_article(&source.ty)
                 ),
             )
@@ -388,7 +400,7 @@ fn continuous(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
             (
                 "memory that other devices reach can't be memory that has its own place",
                 format!(
-                    "input {index} of {name} must lie in memory that other devices reach, but {origin} is {} with a place of \
+                    "input {index} of `{name}` must lie in memory that other devices reach (it is marked p2p), but {origin} is {} with a place of \
                       its own",
                     with_article(&source.ty)
                 ),
@@ -397,7 +409,17 @@ fn continuous(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
             (
                 "one output in several rows of inputs",
                 format!(
-                    "{origin} is given to several operators whose inputs must lie one after the other in memory, and it can't lie in two rows"
+                    "{origin} is given to several operators whose inputs must lie one after the other in memory (attribute `{}`): \
+                     {}; and it can't lie in two rows",
+                    names::CI,
+                    and(&graph
+                        .consumers(from)
+                        .iter()
+                        .map(|c| graph.node(c.node))
+                        .filter(|n| n.attrs.flag(names::CI))
+                        .map(|n| crate::text::quoted(&n.name))
+                        .take(4)
+                        .collect::<Vec<_>>())
                 ),
             )
         } else {
@@ -409,6 +431,7 @@ fn continuous(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
             (sink.clone(), origin.clone()),
             why,
         )
+        .title(rule)
         .order(crate::layout::NO_ORDER_HELPS)
         .repair(format!(
             "the copy lies where {sink} needs it, and {origin} stays where it is"

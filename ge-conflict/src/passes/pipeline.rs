@@ -60,6 +60,39 @@ impl Stage {
         }
     }
 
+    /// What it does, in one line.
+    pub fn words(self) -> &'static str {
+        match self {
+            Stage::Hccl => "finds collectives that would overwrite an input that others still need",
+            Stage::HcclContinuous => {
+                "finds inputs that have to lie in a row, or in memory that other devices reach, and can't"
+            }
+            Stage::Subgraph => {
+                "finds memory that subgraphs (branches, loops) share with the graph around them, or a loop's rounds with each other"
+            }
+            Stage::InplaceSupport => "marks inputs over which an output may be written",
+            Stage::Atomic => "finds memory to which operators add and which nobody sets to zero",
+            Stage::Addr => "finds buffers of the caller whose address an operator can't follow",
+            Stage::MarkSameAddr => {
+                "marks outputs whose address must not change (runs only if it is asked for)"
+            }
+            Stage::Offset => "notes where inputs and results lie in the caller's buffers",
+            Stage::Rw => {
+                "finds operators that would overwrite memory that others use, and copies that nobody needs"
+            }
+            Stage::Layout => {
+                "finds memory that its users need in different places or kinds: rows, special memory, buffers of the caller, constants"
+            }
+            Stage::Inplace => {
+                "marks outputs that can be written over an input that nobody needs any more"
+            }
+            Stage::Lint => {
+                "warns if an operator writes memory in place and another uses it, and no edge says which runs first"
+            }
+            Stage::All => "all of them, in GE's order",
+        }
+    }
+
     /// From the name on the command line.
     pub fn from_name(name: &str) -> Option<Stage> {
         Stage::ALL.into_iter().find(|s| s.name() == name)

@@ -5,6 +5,7 @@ use crate::ir::{Graph, GraphId, InRef, Kind, Module, NodeId, OutRef, Template, n
 use crate::layout::NO_ORDER_HELPS;
 use crate::layout::symbols::alias_input;
 use crate::report::{ConflictKind, Reason};
+use crate::text::{and, quoted};
 use rustc_hash::FxHashSet;
 
 /// The pass's name in results.
@@ -21,9 +22,13 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
                 k if k.is_data() && is_sub => data(ctx, g, id),
                 Kind::NetOutput if is_sub => net_output(ctx, g, id),
                 Kind::While => {
+                    // Told of the graph before any copy.
+                    let condition = while_condition(ctx, g, id);
                     while_inputs(ctx, g, id);
                     while_body(ctx, g, id)?;
-                    while_condition(ctx, g, id);
+                    if let Some((cond, inputs, reason)) = condition {
+                        after(ctx, cond, &inputs, &reason);
+                    }
                 }
                 Kind::If | Kind::Case => branches(ctx, g, id),
                 _ => {}
@@ -40,8 +45,8 @@ fn reason(rule: &str, a: String, b: String, why: String) -> Reason {
 /// What the order of execution has to do with a loop's memory.
 fn between_rounds(name: &str) -> String {
     format!(
-        "edges order the operators inside a round, but every round of {name} uses the same memory again, and no edge orders the \
-         end of one round against what still uses it"
+        "edges order the operators inside a round, but every round of `{name}` uses the same memory again, and no edge orders \
+         the end of one round against what still uses it"
     )
 }
 
@@ -96,10 +101,13 @@ fn data(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
         let (a, b) = (ctx.module.out_name(g, out), ctx.module.in_name(g, reader));
         let why = format!(
             "{a} is memory from outside of graph {}, which has its place already, but {b} is one of several inputs that must lie \
-             one after the other in memory",
-            ctx.graph_name(g)
+             one after the other in memory (attribute `{}` of `{}`)",
+            ctx.graph_name(g),
+            continuous_attr(ctx.module.graph(g), reader.node),
+            ctx.name(g, reader.node)
         );
         let reason = reason("a subgraph's input in a row of inputs", a, b.clone(), why)
+            .title("memory from outside of a subgraph would have to be part of a row")
             .order(NO_ORDER_HELPS)
             .repair(format!("the copy lies where {b} needs it"));
         after(ctx, g, &[out], &reason);
@@ -134,15 +142,25 @@ fn data(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
             ctx.module.out_name(source_graph, source),
         );
         let why = format!(
-            "the loop {0} keeps its state in the memory of its input {index} and rewrites it in every round, but {b} is a \
+            "the loop `{0}` keeps its state in the memory of its input {index} and rewrites it in every round, but {b} is a \
              constant, which must keep its value",
             ctx.name(p.graph, p.node)
         );
-        let reason = reason("a constant enters a loop", a, b.clone(), why).repair(format!(
-            "the loop {} keeps its state in the copy, and {b} keeps its value",
-            ctx.name(p.graph, p.node)
-        ));
+        let reason = reason("a constant enters a loop", a, b.clone(), why)
+            .title("a loop would overwrite a constant")
+            .repair(format!(
+                "the loop `{}` keeps its state in the copy, and {b} keeps its value",
+                ctx.name(p.graph, p.node)
+            ));
         before(ctx, p.graph, &[at], &reason);
+    }
+}
+
+fn continuous_attr(graph: &Graph, id: NodeId) -> &'static str {
+    if graph.node(id).attrs.flag(names::CI) {
+        names::CI
+    } else {
+        names::NPCI
     }
 }
 
@@ -224,6 +242,7 @@ fn net_output(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
     };
     let parent_known = !ctx.module.graph(p.graph).is_unknown();
     let in_while = parent.kind == Kind::While;
+    let parent_name = parent.name.clone();
     let known = !ctx.module.graph(g).is_unknown();
     for index in 0..ctx.module.graph(g).node(id).inputs.len() as u32 {
         let at = InRef { node: id, index };
@@ -255,7 +274,7 @@ fn net_output(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
         } else if atomic {
             (
                 "an atomic result leaves a subgraph",
-                "set to zero before each run by its own graph, which can't do that to memory outside",
+                "set to zero before each run by its own graph (attribute `atomic_output_index`), which can't do that to memory outside",
             )
         } else if runs() {
             (
@@ -277,11 +296,13 @@ fn net_output(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
         };
         let (a, b) = (ctx.module.in_name(g, at), ctx.module.out_name(g, from));
         let why = format!(
-            "{b} leaves graph {} as its result {a}, but it is {what}",
-            ctx.graph_name(g)
+            "{b} leaves graph {} as its result {a}, but it is {what} (by rule, whoever uses the result of `{}`: a precaution if nobody \
+             writes it)",
+            ctx.graph_name(g),
+            parent_name,
         );
         let order = format!(
-            "edges inside graph {} order nothing against the operators around {} that use the result",
+            "edges inside graph {} order nothing against the operators around `{}` that use the result",
             ctx.graph_name(g),
             ctx.name(p.graph, p.node)
         );
@@ -307,12 +328,14 @@ fn while_inputs(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
         let (a, b) = (ctx.module.in_name(g, at), ctx.module.out_name(g, from));
         let reader = other.map(|o| ctx.module.in_name(g, o)).unwrap_or_default();
         let why = format!(
-            "the loop {name} keeps its state in the memory of its input {index} ({b}) and rewrites it in every round, and \
+            "the loop `{name}` keeps its state in the memory of its input {index} ({b}) and rewrites it in every round, and \
              {reader} uses the same memory"
         );
-        let reason = reason("a loop's input is shared", a, reader, why).repair(format!(
-            "the loop {name} keeps its state in the copy, and everybody else has {b}"
-        ));
+        let reason = reason("a loop's input is shared", a, reader, why)
+            .title("a loop would overwrite a value that others use")
+            .repair(format!(
+                "the loop `{name}` keeps its state in the copy, and everybody else has {b}"
+            ));
         before(ctx, g, &[at], &reason);
     }
 }
@@ -323,7 +346,7 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
     let Some(body) = node.subgraphs.get(1).copied().flatten() else {
         let graph = &ctx.module.graph(g).name;
         return Err(PassError::Failed(format!(
-            "graph {graph}, node {name}: the loop has no body (subgraph 1); add it"
+            "graph {graph}, node `{name}`: the loop has no body (subgraph 1); add it"
         )));
     };
     let graph = ctx.module.graph(body);
@@ -337,7 +360,7 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
         .collect();
     let &[out] = outs.as_slice() else {
         return Err(PassError::Failed(format!(
-            "graph {} is the body of {name} and has {} NetOutput nodes; it needs exactly one",
+            "graph {} is the body of `{name}` and has {} NetOutput nodes; it needs exactly one",
             graph.name,
             outs.len()
         )));
@@ -368,48 +391,133 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
         })
         .collect();
     let gname = graph.name.clone();
-    if let Some(first) = inputs.first() {
+    let outer = ctx.graph_name(g);
+    let what = LoopBody {
+        module: ctx.module,
+        body,
+        out,
+    };
+    // Both are told of the graph before any copy.
+    let told_inputs = inputs.first().map(|first| {
         let a = ctx.module.out_name(body, *first);
         let k = parent_input(ctx.module, body, first.node);
         let why = format!(
-            "graph {gname} is the body of the loop {name}, one round of it: {a} is the memory in which {name} keeps its state \
-             between rounds, and the end of a round overwrites it for the next one while operators of the round may still work there"
+            "graph {gname} is the body of the loop `{name}`, one round of it, and {a} is the loop's state {k}: one piece of memory for all \
+             rounds; {}",
+            what.clash(&inputs)
         );
         let reason = reason("a loop body's inputs", a, format!("{name}.in.{k}"), why)
+            .title("a round of a loop would overwrite the loop's state while the state is still needed")
+            .graphs(&gname, &outer)
             .order(between_rounds(&name))
             .repair("the round works on copies of its inputs, and the state is left alone until the round's end");
-        after(ctx, body, &inputs, &reason);
-    }
-    if let Some(first) = results.first() {
-        // The copy after the inputs may stand before the results now: that one is not enough if both ends share it.
+        let story = ctx.story(body, *first, None, &reason);
+        reason.told(story)
+    });
+    let told_results = results.first().map(|first| {
         let a = ctx.module.in_name(body, *first);
         let k = ctx
             .module
             .graph(body)
             .node(first.node)
             .parent_output(first.index as usize);
+        let from = ctx.module.graph(body).producer(*first);
+        let made = from.map(|o| ctx.module.out_name(body, o)).unwrap_or_default();
         let why = format!(
-            "graph {gname} is the body of the loop {name}, one round of it: the result {a} is the next round's input, in the \
-             memory where {name} keeps its state, and it must not be written there before the round has done with the old state"
+            "graph {gname} is the body of the loop `{name}`, one round of it: its result {a} ({made}) is the next round's state {k}, in \
+             the memory of this round's state; {}{}",
+            what.clash(&inputs),
+            if inputs.is_empty() {
+                ""
+            } else {
+                "; with the copy of the round's inputs (the conflict before), what the round reads is kept, and this copy sees to it that no \
+                 result is written before that one is made (a precaution where edges order that)"
+            }
         );
         let reason = reason("a loop body's results", a, format!("{name}.out.{k}"), why)
+            .title("a round of a loop would write the next round's state before it has ended")
+            .graphs(&gname, &outer)
             .order(between_rounds(&name))
             .repair("the round puts its results into memory of its own, and they are copied to the loop's state at the round's end");
+        match from {
+            Some(o) => {
+                let story = ctx.story(body, o, Some(*first), &reason);
+                reason.told(story)
+            }
+            None => reason,
+        }
+    });
+    // The copy after the inputs may stand before the results now: that one is not enough if both ends share it.
+    if let Some(reason) = told_inputs {
+        after(ctx, body, &inputs, &reason);
+    }
+    if let Some(reason) = told_results {
         before(ctx, body, &results, &reason);
     }
     Ok(())
 }
 
+/// A loop's body, for messages.
+struct LoopBody<'a> {
+    module: &'a Module,
+    body: GraphId,
+    out: NodeId,
+}
+
+impl LoopBody<'_> {
+    /// Who would write the next round's state over the state that somebody still reads, or that it is a precaution.
+    fn clash(&self, inputs: &[OutRef]) -> String {
+        const RULE: &str = "by rule every loop's body gets both copies";
+        let graph = self.module.graph(self.body);
+        for data in inputs {
+            let Some(index) = graph.node(data.node).parent_index() else {
+                continue;
+            };
+            let from = u32::try_from(index)
+                .ok()
+                .and_then(|k| crate::rw::result(self.module, self.body, k));
+            let Some(from) = from.filter(|o| o.node != data.node) else {
+                continue;
+            };
+            let writer = &graph.node(from.node).name;
+            let made = self.module.out_name(self.body, from);
+            let state = self.module.out_name(self.body, *data);
+            let mut late = graph.consumers(*data).iter().filter(|c| c.node != self.out);
+            if let Some(same) = late.clone().find(|c| c.node == from.node) {
+                return format!(
+                    "without a copy, `{writer}` would write its output {made} (the next round's state) into the very memory that its \
+                     input {} reads ({state}); {RULE}",
+                    same.index
+                );
+            }
+            let behind = |c: &&InRef| !crate::story::runs_before(graph, c.node, from.node);
+            if let Some(c) = late.find(behind) {
+                return format!(
+                    "without a copy, `{writer}` would write its output {made} (the next round's state) into the memory from which \
+                     `{}` reads this round's ({state}), and no edge makes `{}` run before `{writer}`; {RULE}",
+                    graph.node(c.node).name,
+                    graph.node(c.node).name
+                );
+            }
+        }
+        format!(
+            "no operator was found here that would read the state after the next one is written, so this is a precaution: {RULE}"
+        )
+    }
+}
+
 /// A loop of unknown shapes: what the condition reads must not be what the body writes. And a condition that uses the loop's
 /// state as scratch space must not do so to the state itself, which the body gets next (the observed implementation leaves
 /// that alone: its read-write pass looks into no loop, and its other rules only look at the body).
-fn while_condition(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
+fn while_condition(
+    ctx: &Ctx<'_>,
+    g: GraphId,
+    id: NodeId,
+) -> Option<(GraphId, Vec<OutRef>, Reason)> {
     let node = ctx.module.graph(g).node(id);
     let unknown = node.inputs.iter().any(|i| i.desc.is_unknown())
         || node.outputs.iter().any(|o| o.desc.is_unknown());
-    let Some(cond) = node.subgraphs.first().copied().flatten() else {
-        return;
-    };
+    let cond = node.subgraphs.first().copied().flatten()?;
     let dynamic =
         unknown || ctx.module.graph(g).is_unknown() || ctx.module.graph(cond).is_unknown();
     let name = node.name.clone();
@@ -425,37 +533,92 @@ fn while_condition(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
         })
         .filter(|o| dynamic || overwritten(ctx.module, cond, *o, MAX_NESTING))
         .collect();
-    if let Some(first) = inputs.first() {
-        let a = ctx.module.out_name(cond, *first);
-        if !dynamic {
-            let k = parent_input(ctx.module, cond, first.node);
-            let why = format!(
-                "graph {} is the condition of the loop {name}: {a} is the memory in which {name} keeps its state, and an operator of \
-                 the condition uses it as scratch space, though the body needs the state next",
-                ctx.graph_name(cond)
-            );
-            let rule = "a loop's condition overwrites the loop's state";
-            let reason = reason(rule, a, format!("{name}.in.{k}"), why)
-                .order("the condition always runs before the body, and what it leaves overwritten is what the body is given")
-                .repair("the condition works on a copy, and the state stays as it is");
-            after(ctx, cond, &inputs, &reason);
-            return;
-        }
+    let first = *inputs.first()?;
+    let a = ctx.module.out_name(cond, first);
+    let k = parent_input(ctx.module, cond, first.node);
+    let reason = if dynamic {
         let why = format!(
-            "the shapes of the loop {name} are only known at run time, so its state may move to other memory from round to round, \
-             and {a}, which the loop's condition reads, is that state"
+            "the shapes of the loop `{name}` are only known at run time, so its state may move to other memory from round to round, \
+             and {a}, which the loop's condition reads, is that state (by rule; a precaution if the sizes stay the same)"
         );
-        let k = parent_input(ctx.module, cond, first.node);
-        let reason = reason(
+        reason(
             "a dynamic loop's condition",
             a,
             format!("{name}.in.{k}"),
             why,
         )
+        .title("a loop's state may move while the loop's condition reads it")
+        .graphs(&ctx.graph_name(cond), &ctx.graph_name(g))
         .order(between_rounds(&name))
-        .repair("the condition reads a copy, which stays where it is");
-        after(ctx, cond, &inputs, &reason);
+        .repair("the condition reads a copy, which stays where it is")
+    } else {
+        let outer = ctx.graph_name(g);
+        let inside = ctx.graph_name(cond);
+        let culprits = culprits(ctx.module, cond, first);
+        let node = ctx.module.graph(g).node(id);
+        let body = node.subgraphs.get(1).copied().flatten();
+        let readers = body
+            .map(|b| readers_of(ctx.module, b, k))
+            .unwrap_or_default();
+        let needed = match readers.as_slice() {
+            [] => "the body is given that state next".to_owned(),
+            list => format!(
+                "the body is given that state next: {} {} it there",
+                and(list),
+                if list.len() == 1 { "takes" } else { "take" }
+            ),
+        };
+        let why = format!(
+            "graph {inside} is the condition of the loop `{name}`, and {a} is the loop's state {k}: {culprits} uses it as scratch \
+                 space and may destroy it, and {needed}"
+        );
+        let rule = "a loop's condition overwrites the loop's state";
+        reason(rule, a, format!("{name}.in.{k}"), why)
+                .title("a loop's condition would destroy the state that the loop's body needs next")
+                .graphs(&inside, &outer)
+                .order("the condition always runs before the body, and what it leaves overwritten is what the body is given")
+                .repair("the condition works on a copy, and the state stays as it is")
+    };
+    let story = ctx.story(cond, first, None, &reason);
+    let reason = reason.told(story);
+    Some((cond, inputs, reason))
+}
+
+/// Operators of a loop's condition that use its state as scratch space, as far as they take it in directly.
+fn culprits(module: &Module, cond: GraphId, from: OutRef) -> String {
+    let graph = module.graph(cond);
+    let named: Vec<String> = graph
+        .consumers(from)
+        .iter()
+        .map(|c| (graph.node(c.node), c.index as usize))
+        .filter(|(n, k)| n.kind == Kind::While || crate::rw::overwrites(n, *k))
+        .map(|(n, k)| format!("`{}` ({})", n.name, crate::cause::overwrites(n, k)))
+        .take(4)
+        .collect();
+    if named.is_empty() {
+        "an operator behind it, or in a graph that it is handed to,".to_owned()
+    } else {
+        and(&named)
     }
+}
+
+/// Operators of a loop's body that take the loop's state in.
+fn readers_of(module: &Module, body: GraphId, k: i64) -> Vec<String> {
+    let graph = module.graph(body);
+    let data = graph
+        .iter()
+        .find(|(_, n)| n.kind.is_data() && n.parent_index() == Some(k));
+    let Some((node, _)) = data else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = Vec::new();
+    for c in graph.consumers(OutRef { node, index: 0 }) {
+        let name = quoted(&graph.node(c.node).name);
+        if names.len() < 4 && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 /// How deep calls inside calls are looked into.
@@ -518,15 +681,18 @@ fn branches(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
             }
             let (a, b) = (ctx.module.in_name(sub, at), ctx.module.out_name(sub, from));
             let why = format!(
-                "graph {} is one way through {parent}, and {} gives it more than one result, whose places may depend on each \
-                 other; but each result of {parent} has a place of its own, the same for all ways",
+                "graph {} is one way through `{parent}`, and `{}` gives it more than one result, whose places may depend on each \
+                 other; but each result of `{parent}` has a place of its own, the same for all ways",
                 ctx.graph_name(sub),
                 ctx.name(sub, from.node)
             );
             let rule = "one operator gives several results of a branch";
-            let reason = reason(rule, a, b, why).order(NO_ORDER_HELPS).repair(
-                "the second result and later ones are copies, each with a place of its own",
-            );
+            let reason = reason(rule, a, b, why)
+                .title("results of a branch would have to lie where one operator puts them")
+                .order(NO_ORDER_HELPS)
+                .repair(
+                    "the second result and later ones are copies, each with a place of its own",
+                );
             before(ctx, sub, &[at], &reason);
         }
     }

@@ -47,9 +47,9 @@ impl fmt::Display for OutClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             OutClass::Const => "a constant",
-            OutClass::ReadOnly => "memory that several operators read",
-            OutClass::SoftRead => "memory that only one operator uses",
-            OutClass::Writeable => "memory that is meant to be updated in place",
+            OutClass::ReadOnly => "an output that several operators take in",
+            OutClass::SoftRead => "an output that only one operator takes in (directly)",
+            OutClass::Writeable => "memory that operators may update in place (a variable, an input of the whole graph, or an output that is its operator's input)",
             OutClass::Invalid => "memory whose owner can't be told",
         })
     }

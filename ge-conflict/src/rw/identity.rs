@@ -27,7 +27,7 @@ pub(super) fn split(ctx: &mut Ctx<'_>, classes: &Classes, g: GraphId, id: NodeId
         graph.node(id).control_out.clone(),
     );
     let (copy, origin) = (ctx.name(g, id), ctx.module.out_name(g, source));
-    let kept = format!("the copy {copy}, which is split up, had this place in the order");
+    let kept = format!("the copy `{copy}`, which is split up, had this place in the order");
     for c in consumers {
         let sink = ctx.module.in_name(g, c);
         if matches!(
@@ -35,7 +35,7 @@ pub(super) fn split(ctx: &mut Ctx<'_>, classes: &Classes, g: GraphId, id: NodeId
             InClass::Writeable | InClass::ScopeWrite
         ) {
             let why = format!(
-                "{sink} writes what it gets from {copy}, which is one copy of {origin} for several operators"
+                "{sink} writes what it gets from `{copy}`, which is one copy of {origin} for several operators"
             );
             let reason = reason(
                 "a copy that several operators use, and one of them writes, is split",
@@ -75,7 +75,7 @@ pub(super) fn split(ctx: &mut Ctx<'_>, classes: &Classes, g: GraphId, id: NodeId
         }
     }
     if ctx.module.graph(g).consumers(out).is_empty() {
-        let why = format!("{copy} has no consumer left after the split");
+        let why = format!("`{copy}` has no consumer left after the split");
         let reason = reason("remove an empty copy", origin, format!("{copy}.out.0"), why);
         ctx.remove(g, id, &reason);
     }
@@ -150,7 +150,7 @@ pub(super) fn remove_useless(ctx: &mut Ctx<'_>, classes: &Classes, g: GraphId, i
                 "remove a useless copy",
                 origin,
                 format!("{copy}.out.0"),
-                format!("nobody uses {copy}"),
+                format!("nobody uses `{copy}`"),
             );
             ctx.remove(g, id, &reason);
         }
@@ -178,7 +178,9 @@ pub(super) fn remove_useless(ctx: &mut Ctx<'_>, classes: &Classes, g: GraphId, i
                 return;
             }
             let sink = ctx.module.in_name(g, c);
-            let why = format!("{sink} may read {origin} itself: nobody else writes that memory");
+            let why = format!(
+                "{sink} may read {origin} itself: nobody else writes that memory (an Identity with the attribute `_cannot_be_deleted`: true would stay)"
+            );
             let reason = reason("remove a useless copy", origin, sink, why);
             ctx.relink(g, c, source, &reason);
             for b in before {
@@ -186,7 +188,7 @@ pub(super) fn remove_useless(ctx: &mut Ctx<'_>, classes: &Classes, g: GraphId, i
                     g,
                     b,
                     c.node,
-                    &format!("the removed copy {copy} had to wait for this, too"),
+                    &format!("the removed copy `{copy}` had to wait for this, too"),
                 );
             }
             for a in after {
@@ -194,7 +196,7 @@ pub(super) fn remove_useless(ctx: &mut Ctx<'_>, classes: &Classes, g: GraphId, i
                     g,
                     source.node,
                     a,
-                    &format!("this had to wait for the removed copy {copy}, too"),
+                    &format!("this had to wait for the removed copy `{copy}`, too"),
                 );
             }
             ctx.remove(g, id, &reason);

@@ -119,19 +119,19 @@ pub(crate) fn leaves_alone(
     }
     if is_boundary(module, g, source.kind) {
         return Some(format!(
-            "{} stands for memory of the graph around, and this pass judges it there",
+            "`{}` stands for memory of the graph around, and this pass judges it there",
             source.name
         ));
     }
     if source.attrs.flag(names::CANNOT_BE_DELETED) && source.kind.is_identity_like() {
         return Some(format!(
-            "{} is a copy that has to stay as it is",
+            "`{}` is a copy that has to stay as it is",
             source.name
         ));
     }
     if sink.attrs.flag(names::SKIP_RW) {
         return Some(format!(
-            "{} carries the mark {}: the pass hccl has judged it",
+            "`{}` carries the attribute `{}`: the pass hccl has judged it",
             sink.name,
             names::SKIP_RW
         ));
@@ -139,9 +139,9 @@ pub(crate) fn leaves_alone(
     let class = classes.output(module, g, out);
     (spared_edge(module, classes, g, out, class) == Some(at)).then(|| {
         format!(
-            "all users of {} are inputs of {}, and the last of them may have the memory itself",
-            module.out_name(g, out),
-            sink.name
+            "nobody but `{}` uses the memory of {}, so its last input there may have the memory itself",
+            sink.name,
+            module.out_name(g, out)
         )
     })
 }
@@ -207,8 +207,9 @@ fn settle_subgraph(ctx: &mut Ctx<'_>, classes: &mut Classes, g: GraphId) {
             .map(|(_, n)| n.name.clone())
             .unwrap_or_default();
         let why = format!(
-            "{source} is memory that operators write in place, and it leaves graph {} through {sink} as a result of {parent}: \
-             whoever uses the result of {parent} would see later writes to {source}, and the other way round",
+            "{source} is memory that operators may write in place, and it leaves graph {} through {sink} as a result of `{parent}`: \
+             whoever uses the result of `{parent}` would see later writes to {source}, and the other way round (the rule looks at \
+             no particular writer: every such result of a branch gets a copy, as a precaution)",
             ctx.graph_name(g)
         );
         let reason = Reason::new(
@@ -218,7 +219,7 @@ fn settle_subgraph(ctx: &mut Ctx<'_>, classes: &mut Classes, g: GraphId) {
             why,
         )
         .order(format!(
-            "nothing inside graph {} can order its operators against those around {parent} that use the result",
+            "nothing inside graph {} can order its operators against those around `{parent}` that use the result",
             ctx.graph_name(g)
         ))
         .repair(format!(
@@ -279,47 +280,85 @@ fn isolate(ctx: &mut Ctx<'_>, classes: &Classes, g: GraphId, out: OutRef, may_in
             Verdict::Insert => {
                 let judged = ctx.module.graph(g).node(c.node).attrs.flag(names::SKIP_RW);
                 if may_insert && !judged && spared != Some(c) {
-                    insert(ctx, g, out, c, class, input);
+                    insert(ctx, classes, g, (out, class), (c, input));
                 }
             }
         }
     }
 }
 
-fn insert(ctx: &mut Ctx<'_>, g: GraphId, out: OutRef, to: InRef, class: OutClass, input: InClass) {
+fn insert(
+    ctx: &mut Ctx<'_>,
+    classes: &Classes,
+    g: GraphId,
+    (out, class): (OutRef, OutClass),
+    (to, input): (InRef, InClass),
+) {
     let graph = ctx.module.graph(g);
     let (source, sink) = (ctx.module.out_name(g, out), ctx.module.in_name(g, to));
-    let others: Vec<String> = graph
-        .consumers(out)
-        .iter()
-        .filter(|c| **c != to)
-        .map(|c| graph.node(c.node).name.clone())
-        .take(4)
-        .collect();
-    let writer = &graph.node(to.node).name;
+    let node = graph.node(to.node);
+    let writer = &node.name;
     let index = to.index;
     let written = match input {
-        InClass::ScopeWrite => {
-            format!("uses its input {index} ({source}) as scratch space, so what was in it is lost")
-        }
-        _ => format!("writes its input {index} ({source}) in place"),
-    };
-    let others = match (others.is_empty(), class) {
-        (_, OutClass::Const) => format!("{source} is a constant, which must stay as it is"),
-        (true, _) => format!("the memory is not {writer}'s own, and its owner may read it later"),
-        (false, _) => format!(
-            "{} {} the same memory",
-            and(&others),
-            if others.len() == 1 { "uses" } else { "use" }
+        InClass::ScopeWrite => format!(
+            "uses its input {index} ({source}) as scratch space and may destroy what is in it ({})",
+            crate::cause::overwrites(node, index as usize)
+        ),
+        _ => format!(
+            "writes its input {index} ({source}) in place ({})",
+            crate::cause::updates(node, index as usize)
         ),
     };
-    let why = format!("{writer} {written}, and {others}");
-    let reason = Reason::new(
+    let victims = crate::story::victims(ctx.module, g, out, to);
+    let owner = owner_kind(ctx.module, g, out);
+    let mut reasons: Vec<String> = Vec::new();
+    reasons.extend(match owner {
+        Some(Kind::Const | Kind::FileConstant) => Some(format!(
+            "{source} is a constant, which must stay as it is for the next run"
+        )),
+        Some(Kind::Variable) => {
+            Some("the memory is a variable's, which keeps its value for the next run".to_owned())
+        }
+        Some(Kind::RefData) => {
+            Some("the caller finds whatever is in that memory after the run".to_owned())
+        }
+        _ => None,
+    });
+    for (later, what) in [
+        (true, "the same memory later"),
+        (false, "the same memory, and no edge makes it run before"),
+    ] {
+        let names: Vec<String> = victims
+            .iter()
+            .filter(|v| v.later == later)
+            .map(|v| v.name.clone())
+            .collect();
+        let (verb, what) = match names.len() {
+            0 => continue,
+            1 => ("uses", what.to_owned()),
+            _ => ("use", what.replace("it run", "them run")),
+        };
+        reasons.push(format!("{} {verb} {what}", and(&names)));
+    }
+    let why = if reasons.is_empty() {
+        let whose = match owner {
+            Some(k) if k.is_data() => "it is memory of the caller or of the graph around",
+            _ => "operators may still update it in place",
+        };
+        format!(
+            "`{writer}` {written}; nobody was found who uses that memory afterwards, so the copy is a precaution: by the rule below, \
+             memory is only overwritten for an operator's own use if nobody else has a part in it, and {whose}"
+        )
+    } else {
+        format!("`{writer}` {written}, and {}", reasons.join("; and "))
+    };
+    let mut reason = Reason::new(
         ConflictKind::ReadWrite,
         format!("{class} is used by an operator that {input}"),
         (source, sink),
         why,
     );
+    reason.notes.extend(spared_twin(ctx.module, classes, g, to));
     let name = format!("{writer}_input_{}_Identity", to.index);
     ctx.insert_before(
         g,
@@ -331,6 +370,51 @@ fn insert(ctx: &mut Ctx<'_>, g: GraphId, out: OutRef, to: InRef, class: OutClass
         },
         &reason,
     );
+}
+
+/// What kind of operator owns an output's memory, if it can be told by going up.
+fn owner_kind(module: &Module, g: GraphId, out: OutRef) -> Option<Kind> {
+    let graph = module.graph(g);
+    let mut at = out;
+    for _ in 0..=graph.len() {
+        let node = graph.node(at.node);
+        let up = node
+            .ref_input_of(at.index as usize)
+            .or_else(|| crate::layout::symbols::alias_input(node, at.index as usize));
+        let Some(from) = up.and_then(|i| node.inputs.get(i)?.from) else {
+            return Some(node.kind);
+        };
+        at = from;
+    }
+    None
+}
+
+/// Why another input of the same operator, which is overwritten just as well, gets no copy.
+fn spared_twin(module: &Module, classes: &Classes, g: GraphId, to: InRef) -> Option<String> {
+    let graph = module.graph(g);
+    let node = graph.node(to.node);
+    (0..node.inputs.len() as u32)
+        .map(|index| InRef {
+            node: to.node,
+            index,
+        })
+        .filter(|at| *at != to && classes.input(module, g, *at) == classes.input(module, g, to))
+        .find_map(|at| {
+            let out = graph.producer(at)?;
+            let class = classes.output(module, g, out);
+            let source = module.out_name(g, out);
+            let why = match verdict(class, InClass::ScopeWrite) {
+                Verdict::Nothing => {
+                    format!("{source} is {class}, and no operator that works in place lies between")
+                }
+                Verdict::Insert => leaves_alone(module, classes, g, out, at)?,
+                Verdict::WrongGraph => return None,
+            };
+            Some(format!(
+                "input {} of `{}` is overwritten just the same, but gets no copy: {why}",
+                at.index, node.name
+            ))
+        })
 }
 
 fn warn_nonsense(
@@ -345,23 +429,24 @@ fn warn_nonsense(
     let why = if class == OutClass::Invalid {
         format!(
             "{source} stands for an input that the graph's parent lacks: whether {sink} may write that memory can't be told, because {} of {} names no input",
-            names::PARENT_INDEX,
-            ctx.name(g, out.node)
+            crate::text::quoted(names::PARENT_INDEX),
+            crate::text::quoted(&ctx.name(g, out.node))
         )
     } else {
         format!(
-            "inside {} one operator uses {sink} as scratch space and another writes it in place: no copy can serve both",
+            "inside `{}` one operator uses {sink} as scratch space and another writes it in place: no copy can serve both",
             ctx.name(g, to.node)
         )
     };
     let nodes = vec![ctx.name(g, out.node), ctx.name(g, to.node)];
     let rule = format!("{class} is used by an operator that {input}");
     let advice = if class == OutClass::Invalid {
-        format!("nothing was changed; correct {}", names::PARENT_INDEX)
+        format!("nothing is changed: correct `{}`", names::PARENT_INDEX)
     } else {
-        "nothing was changed; give one of the two its own input".to_owned()
+        "nothing is changed: give one of the two operators its own input".to_owned()
     };
     let reason = Reason::new(ConflictKind::ReadWrite, rule, (source, sink), why)
+        .title("the graph contradicts itself about who may write a piece of memory")
         .order("it does not matter here: the graph makes no sense in any order")
         .repair(advice);
     let story = ctx.story(g, out, Some(to), &reason);
