@@ -54,6 +54,9 @@ pub struct Ctx<'m> {
     pub only: Option<GraphId>,
     /// The pass at work.
     pub pass: &'static str,
+    /// The module as the pass found it, from the pass's first insertion on: conflicts are told of that, not of what repairs of
+    /// other conflicts have made of it.
+    found: Option<(&'static str, Box<Module>)>,
     /// The pair that lint warned of.
     pub unordered: Option<crate::lint::Unordered>,
 }
@@ -72,6 +75,7 @@ impl<'m> Ctx<'m> {
             report: Report::default(),
             only,
             pass: "",
+            found: None,
             unordered: None,
         }
     }
@@ -141,6 +145,7 @@ impl<'m> Ctx<'m> {
         let source = inputs
             .first()
             .and_then(|i| self.module.graph(g).producer(*i));
+        self.keep_found();
         let story = match &reason.told {
             Some(s) => Some((**s).clone()),
             None => source.map(|o| self.story(g, o, inputs.first().copied(), reason)),
@@ -207,6 +212,7 @@ impl<'m> Ctx<'m> {
         template: &Template<'_>,
         reason: &Reason,
     ) -> Option<NodeId> {
+        self.keep_found();
         let story = match &reason.told {
             Some(s) => Some((**s).clone()),
             None => outputs.first().map(|o| self.story(g, *o, None, reason)),
@@ -262,9 +268,29 @@ impl<'m> Ctx<'m> {
         self.report.inserted.push(entry);
     }
 
+    fn keep_found(&mut self) {
+        if self.found.as_ref().is_none_or(|f| f.0 != self.pass) {
+            self.found = Some((self.pass, Box::new(self.module.clone())));
+        }
+    }
+
+    /// The module as the pass found it, if what is asked for was there then.
+    fn found(&self, g: GraphId, out: OutRef, focus: Option<InRef>) -> &Module {
+        let same = |m: &Module| {
+            let graph = m.graph(g);
+            graph.get(out.node).is_some()
+                && focus
+                    .is_none_or(|f| graph.get(f.node).is_some() && graph.producer(f) == Some(out))
+        };
+        match &self.found {
+            Some((pass, m)) if *pass == self.pass && same(m) => m,
+            _ => self.module,
+        }
+    }
+
     /// Who uses the memory of `out`, before anything is changed.
     pub fn story(&self, g: GraphId, out: OutRef, focus: Option<InRef>, reason: &Reason) -> Story {
-        let mut story = crate::story::tell(self.module, g, out, focus, reason);
+        let mut story = crate::story::tell(self.found(g, out, focus), g, out, focus, reason);
         if story.repair.is_empty() {
             let here = focus.map(|f| self.name(g, f.node));
             story.repair = match (reason.kind, here) {

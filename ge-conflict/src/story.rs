@@ -225,6 +225,7 @@ fn users(module: &Module, g: GraphId, out: OutRef) -> Users {
         }
         walk.down(g, out, here);
     }
+    walk.states.sort_unstable();
     let owner = owners.first().copied().unwrap_or((g, out));
     Users {
         owner,
@@ -501,11 +502,12 @@ impl Teller<'_> {
                 }
             }
         }
-        format!(
-            "{}, one piece of memory for all rounds: {}",
-            self.state_name(states),
-            and(&parts)
-        )
+        let kind = if states.len() > 1 {
+            "one piece of memory, because the body hands the one on as the other"
+        } else {
+            "one piece of memory for all rounds"
+        };
+        format!("{}, {kind}: {}", self.state_name(states), and(&parts))
     }
 
     fn state(&self, (g, id, k): State) -> String {

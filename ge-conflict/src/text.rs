@@ -205,6 +205,12 @@ fn changes(s: &mut String, r: &Report, view: View<'_>) {
     }
 }
 
+/// Whether there is nothing but copies to take out.
+fn changes_only(r: &Report) -> bool {
+    let simpler = !r.removed.is_empty() || !r.relinked.is_empty();
+    simpler && r.errors.is_empty() && r.inserted.is_empty()
+}
+
 fn summary(s: &mut String, r: &Report, view: View<'_>) {
     let conflicts = r.conflicts();
     let _ = writeln!(
@@ -238,7 +244,7 @@ fn summary(s: &mut String, r: &Report, view: View<'_>) {
         };
         let operators = count(r.inserted.len(), "inserted operator");
         item(s, &format!("{all} {verb} by {operators}{note}"));
-    } else if !failed && !view.is_done() && !(r.removed.is_empty() && r.relinked.is_empty()) {
+    } else if changes_only(r) && !view.is_done() {
         item(
             s,
             "there is no conflict, but something to simplify (nothing was written; --write FIXED.json writes the simpler graph)",

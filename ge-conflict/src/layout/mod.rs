@@ -234,6 +234,19 @@ fn explain(
         )
     };
     why += &rows::told(module, space, f, earlier);
+    use table::Checker as C;
+    if matches!(
+        f.checker,
+        Some(
+            C::UnrefreshIn
+                | C::UnrefreshOut
+                | C::UserOutUnrefreshIn
+                | C::UserOutUnrefreshOut
+                | C::UserInUnrefreshOut
+        )
+    ) {
+        why += &moves(module, space.graphs.first().copied());
+    }
     let (meaning, title) = match f.checker {
         Some(c) => (c.words(), c.title()),
         None => (
@@ -257,6 +270,23 @@ fn explain(
     reason
 }
 
+/// What makes addresses change.
+fn moves(module: &Module, top: Option<GraphId>) -> String {
+    let Some(mode) = top.map(|g| Mode::new(module, g)) else {
+        return String::new();
+    };
+    let o = &module.options;
+    if o.feature_base_refreshable {
+        "; addresses of this graph may change between runs (option \"feature_base_refreshable\": true)".to_owned()
+    } else if mode.fm_refreshable {
+        "; addresses of this graph may change between runs (the shapes of the root graph are only known at run time)".to_owned()
+    } else if mode.physical {
+        "; memory may be put elsewhere between runs (option \"static_memory_policy\": 4)".to_owned()
+    } else {
+        String::new()
+    }
+}
+
 /// Why a copy helps where kinds of memory differ: which kind it gets, and what decides that.
 fn special_repair(module: &Module, space: &Space, f: &Finding, names: (&str, &str)) -> String {
     let mem = |a: AnchorId| {
@@ -274,7 +304,9 @@ fn special_repair(module: &Module, space: &Space, f: &Finding, names: (&str, &st
     let side = |x: AnchorId| own(x) == space.at(f.anchor).input;
     let sides = [(one, a), (two, b)].into_iter().filter(|x| side(x.0));
     let special = sides.clone().find(|x| mem(x.0).is_special());
-    let (behind, name) = special.or(sides.last()).unwrap_or((f.anchor, a));
+    let (behind, name) = special
+        .or(sides.clone().next_back())
+        .unwrap_or((f.anchor, a));
     let kind = mem(behind);
     let kind = if kind.is_special() {
         format!(

@@ -123,6 +123,18 @@ fn clash(one: &Row, two: &Row) -> String {
             );
         }
     }
+    for pair in two.list.windows(2) {
+        let place = |x: &String| one.list.iter().position(|y| y == x);
+        if let (Some(i), Some(k)) = (place(&pair[0]), place(&pair[1]))
+            && k != i + 1
+        {
+            let where_it_is = if k < i { "before it" } else { "further behind" };
+            return format!(
+                "; {} needs {} right behind {}, but in the row of {} it lies {where_it_is}",
+                two.node, pair[1], pair[0], one.node
+            );
+        }
+    }
     if common().next().is_some() {
         let mut elements = one.list.iter().chain(&two.list);
         if elements.any(|x| {

@@ -8,6 +8,7 @@ mod reach;
 
 use crate::ctx::{Ctx, PassError};
 use crate::ir::{GraphId, InRef, Kind, Module, NodeId, OutRef, names};
+use crate::layout::symbols::alias_input;
 use crate::report::{ConflictKind, Reason};
 use reach::Order;
 use rustc_hash::FxHashSet;
@@ -108,6 +109,38 @@ fn short(module: &Module, u: &Unordered) -> String {
     )
 }
 
+/// If the reader of a pair only hands the memory on: who reads it behind, and who of them runs after the writer anyway.
+fn behind(module: &Module, u: &Unordered) -> (Vec<String>, Vec<String>) {
+    const SEEN: usize = 64;
+    let graph = module.graph(u.graph);
+    let (mut readers, mut late) = (Vec::new(), Vec::new());
+    let (mut todo, mut seen) = (vec![u.other], FxHashSet::default());
+    while let Some(at) = todo.pop() {
+        if !seen.insert(at) || seen.len() > SEEN {
+            continue;
+        }
+        let n = graph.node(at.node);
+        let mut view = false;
+        for o in 0..n.outputs.len() {
+            if alias_input(n, o) == Some(at.index as usize) && n.ref_input_of(o).is_none() {
+                view = true;
+                let index = o as u32;
+                let node = at.node;
+                todo.extend(graph.consumers(OutRef { node, index }));
+            }
+        }
+        if !view && at != u.other && !readers.contains(&n.name) {
+            readers.push(n.name.clone());
+            if crate::story::runs_before(graph, u.writer.node, at.node) {
+                late.push(n.name.clone());
+            }
+        }
+    }
+    readers.sort();
+    late.sort();
+    (readers, late)
+}
+
 /// Which edge to add, for either choice.
 fn advice(module: &Module, u: &Unordered, only: bool) -> String {
     let graph = module.graph(u.graph);
@@ -122,11 +155,41 @@ fn advice(module: &Module, u: &Unordered, only: bool) -> String {
              `{w}`)"
         )
     } else {
+        let (readers, late) = behind(module, u);
+        let old = if readers.is_empty() {
+            format!("the other way round (add \"control\": [\"{o}\"] to `{w}`)")
+        } else if late.is_empty() {
+            let mut list = vec![o.clone()];
+            list.extend(readers.iter().cloned());
+            format!(
+                "the other way round (add \"control\": {} to `{w}`: `{o}` only hands the memory on, and {} read{} it)",
+                serde_json::Value::from(list)
+                    .to_string()
+                    .replace("\",\"", "\", \""),
+                and_quoted(&readers),
+                if readers.len() == 1 { "s" } else { "" }
+            )
+        } else {
+            format!(
+                "an order alone does not do, for `{o}` only hands the memory on, and {}, which read{} it, must run after `{w}` anyway: \
+                 put an Identity with the attribute `_cannot_be_deleted`: true before `{o}` and let that run before `{w}`",
+                and_quoted(&late),
+                if late.len() == 1 { "s" } else { "" }
+            )
+        };
         format!(
             "nothing is changed: decide. If `{o}` must see the NEW value, let it run after `{w}` (in the JSON form: add \"control\": \
-             [\"{w}\"] to `{o}`); if it must see the OLD value, the other way round (add \"control\": [\"{o}\"] to `{w}`)"
+             [\"{w}\"] to `{o}`); if it must see the OLD value, {old}"
         )
     };
+    fn and_quoted(list: &[String]) -> String {
+        crate::text::and(
+            &list
+                .iter()
+                .map(|n| crate::text::quoted(n))
+                .collect::<Vec<_>>(),
+        )
+    }
     let around = |n: &crate::ir::Node| !n.subgraphs.is_empty();
     let outer: Vec<String> = [u.writer.node, u.other.node]
         .into_iter()

@@ -306,9 +306,12 @@ fn net_output(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {
             ctx.graph_name(g),
             ctx.name(p.graph, p.node)
         );
-        let reason = reason(rule, a, b.clone(), why).order(order).repair(format!(
-            "the result is a copy in memory of its own, and {b} stays inside"
-        ));
+        let reason = reason(rule, a, b.clone(), why)
+            .title("a subgraph would give out memory that it, or the graph around, still needs")
+            .order(order)
+            .repair(format!(
+                "the result is a copy in memory of its own, and {b} stays inside"
+            ));
         before(ctx, g, &[at], &reason);
     }
 }
@@ -482,6 +485,16 @@ impl LoopBody<'_> {
             let writer = &graph.node(from.node).name;
             let made = self.module.out_name(self.body, from);
             let state = self.module.out_name(self.body, *data);
+            let mut elsewhere = graph.consumers(*data).iter().filter(|c| c.node == self.out);
+            if let Some(c) =
+                elsewhere.find(|c| graph.node(self.out).parent_output(c.index as usize) != index)
+            {
+                return format!(
+                    "without a copy, {state} would be handed on as state {}, while state {index} itself becomes {made}: whichever is \
+                     written first, the other value would be lost; {RULE}",
+                    graph.node(self.out).parent_output(c.index as usize)
+                );
+            }
             let mut late = graph.consumers(*data).iter().filter(|c| c.node != self.out);
             if let Some(same) = late.clone().find(|c| c.node == from.node) {
                 return format!(
