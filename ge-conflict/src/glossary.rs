@@ -25,8 +25,13 @@ const WORDS: &[Entry] = &[
     ("W18888", &[], "GE's own number of this warning"),
     (
         "RW_WRONG_GRAPH",
-        &["RW_FAILED"],
-        "RW_WRONG_GRAPH, RW_FAILED: numberless warnings of the pass rw: a graph that contradicts itself, or that it could not judge",
+        &[],
+        "this program's own name of the warning that a graph contradicts itself about who reads and who writes",
+    ),
+    (
+        "mark",
+        &["marks"],
+        "an attribute that a pass sets for later steps: no conflict, and nothing to do",
     ),
     (
         "HCCL, collective",

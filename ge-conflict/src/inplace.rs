@@ -59,7 +59,7 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
     } else {
         for c in chosen {
             let why = format!(
-                "the output is written over input {}, which nobody needs any more",
+                "the output may be written over input {}, which nobody needs any more",
                 c.input
             );
             ctx.note_mark(

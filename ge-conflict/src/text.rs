@@ -285,7 +285,21 @@ fn summary(s: &mut String, r: &Report, view: View<'_>) {
         };
         item(s, &format!("{with}: {}", shorten(graphs)));
     }
-    let nothing = if view.lint {
+    if !r.marks.is_empty() {
+        let text = format!(
+            "{} {} set for later steps of GE: that is no conflict",
+            count(r.marks.len(), "attribute"),
+            if view.is_done() {
+                if r.marks.len() == 1 { "is" } else { "are" }
+            } else {
+                "would be"
+            }
+        );
+        item(s, &text);
+    }
+    let nothing = if changes_only(r) {
+        "there are no conflicts and no warnings"
+    } else if view.lint {
         "no in-place write without an order was found"
     } else {
         "there is nothing to repair and nothing to warn of"

@@ -84,12 +84,8 @@ impl AnchorAttr {
             AnchorAttr::Npco => {
                 "one of several outputs that must lie one after the other in memory without a gap"
             }
-            AnchorAttr::RtsIn => {
-                "an input that must lie in special memory (such as memory that other devices reach)"
-            }
-            AnchorAttr::RtsOut => {
-                "an output that must lie in special memory (such as memory that other devices reach)"
-            }
+            AnchorAttr::RtsIn => "an input that must lie in special memory",
+            AnchorAttr::RtsOut => "an output that must lie in special memory",
             AnchorAttr::Reference => {
                 "an output that is the operator's own input, updated in place, or a named variable"
             }

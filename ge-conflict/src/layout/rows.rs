@@ -90,10 +90,35 @@ pub(super) fn told(
     let before: Vec<AnchorId> = earlier.filter(same_rows).map(|e| e.anchor).collect();
     text += &match before.last() {
         Some(first) => second(module, space, (f, *first), &one, &two),
+        // These rules ask for no contradiction: two rows with something in common are enough.
+        None if matches!(f.checker, Some(C::CiCi | C::CoCo | C::NpcoNpco)) => apart(&one, &two),
         None => clash(&one, &two),
     };
     text
 }
+
+/// What two rows have in common that must have nothing in common.
+fn apart(one: &Row, two: &Row) -> String {
+    let common: Vec<String> = one
+        .list
+        .iter()
+        .filter(|x| two.list.contains(x))
+        .take(SHOWN)
+        .cloned()
+        .collect();
+    if common.is_empty() {
+        return INSIDE.to_owned();
+    }
+    format!(
+        "; {} {} in both rows, and by this rule a row shares nothing with another, even with one that is the same",
+        crate::text::and(&common),
+        if common.len() == 1 { "is" } else { "are" }
+    )
+}
+
+/// What is said of rows without a common element.
+const INSIDE: &str = "; no element of one row is one of the other, so one row would have to lie inside an element of the other \
+                      (operators in between hand the memory on)";
 
 /// Where two rows contradict each other, at the first element that they have in common and that has different neighbours.
 fn clash(one: &Row, two: &Row) -> String {
@@ -146,8 +171,7 @@ fn clash(one: &Row, two: &Row) -> String {
         }
         return "; they have elements in common, but neither row is a part of the other".to_owned();
     }
-    "; operators in between hand the memory on, and no element of one row is one of the other"
-        .to_owned()
+    INSIDE.to_owned()
 }
 
 /// Why the copy that an earlier conflict asks for does not part the rows here.
@@ -183,11 +207,27 @@ fn second(
     let Some(i) = other.list.iter().position(|y| y == x) else {
         return lead;
     };
+    if matches!(f.checker, Some(C::CiCi | C::CoCo | C::NpcoNpco)) {
+        return format!("{lead}; {x} is still in both rows");
+    }
     let start = space.at(first);
     let taken = (start.place(), start.input) == mine.place;
     let before = k
         .checked_sub(1)
         .filter(|b| taken && *b == start.index as usize);
+    if !at.input {
+        // The copy of an output is an element of the row of inputs.
+        return match (
+            i.checked_sub(1).and_then(|b| other.at(Some(b))),
+            mine.at(k.checked_sub(1)),
+        ) {
+            (Some(b), Some(p)) if b == first_name && taken => format!(
+                "{lead}; {} would need {x} right behind that copy, but {} makes it right behind {p}",
+                other.node, mine.node
+            ),
+            _ => format!("{lead}; {x} is still in both rows, and its neighbours in them differ"),
+        };
+    }
     match (before, other.at(i.checked_sub(1))) {
         (Some(_), Some(p)) => format!(
             "{lead}; {x} would have to lie right behind that copy for {}, but {} needs it right behind {p}",

@@ -54,7 +54,11 @@ fn hand_on(ctx: &mut Ctx<'_>, g: GraphId, at: InRef, rule: &str, why: String, re
     let between = (ctx.module.in_name(g, at), ctx.module.out_name(g, from));
     let reason = Reason::new(ConflictKind::SubgraphIsolation, rule, between, why)
         .title("a buffer of the caller, or a constant, can't be used where it lies")
-        .order("it does not matter here: what may change is the buffer's address, between runs")
+        .order(if repair == FOLLOWS {
+            "it does not matter here: what may change is the buffer's address, between runs"
+        } else {
+            crate::layout::NO_ORDER_HELPS
+        })
         .repair(repair);
     let template = Template {
         name: &name,

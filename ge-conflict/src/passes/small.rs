@@ -59,7 +59,7 @@ pub fn mark_same_addr(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
             }
         }
         for (from, name, switch) in found {
-            let why = format!("{switch} has the address of this output baked in");
+            let why = format!("`{switch}` has the address of this output baked in");
             ctx.mark(g, from.node, names::FIXED_ADDR, Attr::Str(name), &why);
             ctx.mark(
                 g,
@@ -206,7 +206,7 @@ fn offsets_to_output(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), Pa
                     - basic
             })
             .collect();
-        let why = format!("the inputs of {name} are written straight into this output");
+        let why = format!("the inputs of `{name}` are written straight into this output");
         append_all(ctx, g, sink, basic, &relative, &why);
     } else if n.attrs.flag(names::CO) && !offsets.is_empty() {
         let basic = offsets[0];
