@@ -288,6 +288,7 @@ struct Machine<'a> {
     next_step: usize,
     memory: [u8; MEMORY],
     rows: u32,
+    polite: bool,
     stream_row: Vec<u32>,
     host_row: u32,
     inherited: Vec<u32>,
@@ -299,7 +300,14 @@ struct Machine<'a> {
 
 /// Runs the program under the schedule of a seed.
 pub fn run(program: &Program, setup: &Setup, seed: u64) -> Run {
+    run_as(program, setup, seed, true)
+}
+
+/// The same; if not `polite`, a thread that has waited in vain does not let others go first, so that it gives up more often, or
+/// finds what it has itself left.
+pub fn run_as(program: &Program, setup: &Setup, seed: u64, polite: bool) -> Run {
     let mut machine = Machine::new(program, setup);
+    machine.polite = polite;
     let mut random = Random::new(seed);
     for sm in &mut machine.sm_of_block {
         if !setup.roomy {
@@ -391,6 +399,7 @@ impl<'a> Machine<'a> {
             running: vec![None; streams],
             records_of_step: vec![0; steps],
             next_step: 0,
+            polite: true,
             memory: [0; MEMORY],
             rows: 0,
             stream_row: Vec::new(),
@@ -744,7 +753,7 @@ impl<'a> Machine<'a> {
             Some(until) if !until.condition.holds(thread.read) => {
                 if thread.retries < until.retries {
                     thread.retries += 1;
-                    thread.patient = true;
+                    thread.patient = self.polite;
                     thread.phase = Phase::Before;
                 } else {
                     thread.given_up = true;

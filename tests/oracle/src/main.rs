@@ -33,6 +33,9 @@ struct Args {
     /// The shadow cells: the classic ones instead of the wide ones.
     #[arg(long)]
     reference: bool,
+    /// Whether the detector follows the order of `fence.sc`s; if not said, for two programs in five.
+    #[arg(long)]
+    sc_order: Option<bool>,
     /// The whole way: as PTX, instrumented, on the simulator.
     #[arg(long)]
     ptx: bool,
@@ -43,7 +46,7 @@ struct Args {
     #[arg(long, value_name = "FOLDER")]
     gpu_bundle: Option<PathBuf>,
     /// With --gpu-bundle: how many schedules of the interpreter say what to expect of a program.
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 400)]
     schedules: u64,
     /// With --gpu-bundle: how many programs share a module.
     #[arg(long, default_value_t = 125)]
@@ -117,6 +120,7 @@ fn main() -> ExitCode {
             batch: args.batch,
             max_failures: args.max_failures,
             format,
+            sc_order: args.sc_order,
         }
         .run(&progress)
     } else {
@@ -128,6 +132,7 @@ fn main() -> ExitCode {
             max_failures: args.max_failures,
             format,
             only: None,
+            sc_order: args.sc_order,
         }
         .run(&progress)
     };

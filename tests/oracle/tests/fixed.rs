@@ -13,6 +13,7 @@ fn run(format: Format, seed: u64, programs: u64) -> Summary {
         max_failures: 3,
         format,
         only: None,
+        sc_order: None,
     }
     .run(&|_| {})
 }

@@ -27,6 +27,7 @@ fn killer(edge: Edge, format: Format) -> Option<Case> {
         max_failures: 3,
         format,
         only: None,
+        sc_order: None,
     };
     let whole = Bench::new(format);
     campaign.run(&|_| {}).cases.into_iter().find(|case| {

@@ -21,6 +21,7 @@ fn run(format: Format, seed: u64, programs: u64) -> gsan_oracle::campaign::Summa
         batch: 20,
         max_failures: 1,
         format,
+        sc_order: None,
     };
     let summary = campaign.run(&|_| {});
     if let Some(case) = summary.cases.first() {

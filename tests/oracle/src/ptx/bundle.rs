@@ -144,15 +144,18 @@ impl Bundle {
         let mut classes: BTreeMap<Class, u64> = BTreeMap::new();
         let (mut racy, mut found) = (0, 0);
         for schedule in 0..self.schedules {
-            let program = if schedule % 8 == 7 {
+            let program = if schedule % 16 == 15 {
                 &impatient
             } else {
                 program
             };
-            let run = interpreter::run(program, reference.roomy(), schedule);
+            let polite = schedule % 2 == 0;
+            let run = interpreter::run_as(program, reference.roomy(), schedule, polite);
             let outcome = compare(program, reference.roomy(), &run, reference);
-            racy += u64::from(!outcome.races.is_empty());
-            found += u64::from(!outcome.findings.is_empty());
+            let finds = !outcome.findings.is_empty();
+            // What only the order of `fence.sc`s orders is no race, and is reported all the same.
+            racy += u64::from(finds || !outcome.races.is_empty());
+            found += u64::from(finds);
             for (class, count) in outcome.races {
                 *classes.entry(class).or_default() += count;
             }

@@ -22,6 +22,8 @@ pub struct Campaign {
     pub max_failures: usize,
     /// The cells.
     pub format: Format,
+    /// Whether the detector follows the order of `fence.sc`s; `None`: in some batches.
+    pub sc_order: Option<bool>,
 }
 
 /// The program of a seed, as it can be launched.
@@ -47,7 +49,7 @@ impl Campaign {
             at += seeds.len() as u64;
             let programs: Vec<Program> = seeds.iter().map(|&s| program(s)).collect();
             // A session follows the order of `fence.sc`s or does not.
-            let sc_order = Kind::of(seeds[0]).sc_order;
+            let sc_order = self.sc_order.unwrap_or(Kind::of(seeds[0]).sc_order);
             let judge = &judges[usize::from(sc_order)];
             match run::run(&programs, judge.detector, seeds[0]) {
                 Ok(runs) => {
