@@ -306,6 +306,8 @@ impl Here<'_> {
                 subgraph::PASS,
                 "Do subgraphs, or the rounds of a loop, disturb each other there?",
             ),
+            (crate::layout::PASS, LAYOUT),
+            (crate::rw::PASS, RW),
             (
                 addr::PASS,
                 "Can its operators follow when the caller's buffer has another address?",
@@ -322,7 +324,9 @@ impl Here<'_> {
                     .filter(here)
                     .map(|i| {
                         format!(
-                            "conflict: {}; `{}` would be put in{}",
+                            "conflict between {} and {}: {}; `{}` would be put in{}",
+                            i.conflict.anchors[0],
+                            i.conflict.anchors[1],
                             i.conflict.title,
                             i.name,
                             crate::text::place(i)
@@ -470,8 +474,27 @@ impl Here<'_> {
     }
 }
 
+/// Questions with sections of their own: those tell of the anchor itself, and then of the rest of its memory.
+const LAYOUT: &str = "Do the demands on it go together?";
+const RW: &str = "May its operators read and write as they do?";
+
 /// Members and rules that the text shows.
 const SHOWN: usize = 200;
+
+impl Explanation {
+    /// Conflicts about this memory, but not about the anchor itself.
+    fn elsewhere(&self, s: &mut String, question: &str) {
+        for f in self.found.iter().filter(|f| f.question == question) {
+            for a in &f.answers {
+                *s += &wrapped(
+                    "  ",
+                    &format!("but elsewhere in this memory there is a {a}"),
+                    6,
+                );
+            }
+        }
+    }
+}
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -564,7 +587,11 @@ impl fmt::Display for Explanation {
                 "yes: each of the demands goes together with every other, whatever the rest of the graph is like",
             );
         }
-        for f in &self.found {
+        if self.rules.iter().all(|t| t.isolate.is_empty()) {
+            self.elsewhere(&mut s, LAYOUT);
+        }
+        let own = |f: &&Found| ![LAYOUT, RW].contains(&f.question);
+        for f in self.found.iter().filter(own) {
             head(&mut s, &format!("{} (pass {})", f.question, f.pass));
             for a in &f.answers {
                 item(&mut s, a);
@@ -593,6 +620,10 @@ impl fmt::Display for Explanation {
         }
         if self.read_write.is_empty() {
             item(&mut s, "nothing is connected to it");
+        }
+        let asks = |e: &EdgeRule| e.verdict != "no copy" && e.overruled.is_none();
+        if !self.read_write.iter().any(asks) {
+            self.elsewhere(&mut s, RW);
         }
         head(
             &mut s,

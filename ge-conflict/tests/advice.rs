@@ -178,3 +178,70 @@ fn copies_put_in_by_hand_leave_nothing_to_repair() {
     }
     assert!(repaired >= 60, "only {repaired} cases");
 }
+
+#[test]
+fn an_explanation_agrees_with_the_check() {
+    let mut asked = 0;
+    for (name, input) in cases() {
+        let v = check(&name, &input, "all");
+        if v["errors"].as_array().is_some_and(|e| !e.is_empty()) {
+            continue;
+        }
+        let graphs = input["graphs"].as_array().expect("graphs");
+        for i in v["inserted"].as_array().expect("a list") {
+            let side = |key: &str, word: &str, number: &str| {
+                let at = match &i[key] {
+                    Value::Array(l) => l[0].clone(),
+                    one => one.clone(),
+                };
+                let node = at["node"].as_str()?.to_owned();
+                // What stands at another inserted operator is no anchor of the file.
+                let known = |g: &Value| {
+                    g["name"] == i["graph"]
+                        && g["nodes"]
+                            .as_array()
+                            .into_iter()
+                            .flatten()
+                            .any(|n| n["name"] == *node)
+                };
+                graphs
+                    .iter()
+                    .any(known)
+                    .then(|| format!("{node}.{word}.{}", at[number]))
+            };
+            let anchor = side("before", "in", "input").or_else(|| side("after", "out", "output"));
+            let Some(anchor) = anchor else { continue };
+            let file =
+                std::env::temp_dir().join(format!("ge-explain-{}-{name}.json", std::process::id()));
+            std::fs::write(&file, input.to_string()).expect("a temporary file");
+            let out = cli::check(&CheckOptions {
+                file: file.clone(),
+                graph: None,
+                explain: Some(anchor.clone()),
+                ..CheckOptions::default()
+            });
+            let _ = std::fs::remove_file(file);
+            // Lines are broken between any two words.
+            let text: Vec<&str> = out.stdout.split_whitespace().collect();
+            let text = text.join(" ");
+            let sections = text
+                .split("What the check would do")
+                .next()
+                .unwrap_or_default();
+            let told = [
+                "NO, ",
+                "conflict between",
+                ": needs a copy",
+                " needs a copy ",
+            ];
+            assert!(
+                told.iter().any(|t| sections.contains(t)),
+                "{name}, {anchor}: {}\n{}",
+                i["pass"],
+                out.stdout
+            );
+            asked += 1;
+        }
+    }
+    assert!(asked >= 150, "only {asked}");
+}
