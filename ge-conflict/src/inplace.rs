@@ -184,7 +184,7 @@ fn pairs(
 ) -> Result<Vec<(i64, i64)>, PassError> {
     let bad = || {
         PassError::Failed(format!(
-            "graph {}, node {}: {} must be a list of [output, input] pairs",
+            "graph {}, node `{}`: {} must be a list of [output, input] pairs",
             module.graph(g).name,
             n.name,
             names::INPLACE_ABILITY

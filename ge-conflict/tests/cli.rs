@@ -219,10 +219,10 @@ fn a_reused_input_that_is_not_there_ends_with_2() {
     assert_eq!(v["errors"][0]["code"], "BAD_REUSE_INPUT");
     let why = v["errors"][0]["why"].as_str().expect("a text");
     assert!(
-        why.contains("output 0 of r reuses input 1") && why.ends_with("remove reuse_input"),
+        why.contains("output 0 of `r` reuses input 1") && why.ends_with("remove reuse_input"),
         "{why}"
     );
-    assert!(why.contains("r has 1 input:"), "{why}");
+    assert!(why.contains("`r` has 1 input:"), "{why}");
 }
 
 #[test]

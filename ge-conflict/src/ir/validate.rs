@@ -96,7 +96,7 @@ impl Module {
                     code: DefectCode::DuplicateName,
                     graph: g.name.clone(),
                     node: Some(n.name.clone()),
-                    why: format!("graph {}: two nodes are called {}", g.name, n.name),
+                    why: format!("graph {}: two nodes are called `{}`", g.name, n.name),
                 });
             }
         }
@@ -118,7 +118,7 @@ impl Module {
                     graph: g.name.clone(),
                     node: Some(n.name.clone()),
                     why: format!(
-                        "graph {}: output {o} of {} reuses input {k} (reuse_input), but {} has {}: correct or remove reuse_input",
+                        "graph {}: output {o} of `{}` reuses input {k} (reuse_input), but `{}` has {}: correct or remove reuse_input",
                         g.name, n.name, n.name, count(n.inputs.len(), "input")
                     ),
                 });
@@ -166,7 +166,7 @@ impl Module {
                 out.push(bad(
                     &n.name,
                     format!(
-                        "graph {}: {} has {} {i}, but its parent {} has {has}",
+                        "graph {}: `{}` has {} {i}, but its parent `{}` has {has}",
                         g.name,
                         n.name,
                         names::PARENT_INDEX,
@@ -182,7 +182,7 @@ impl Module {
                     if let Some(o) = given.filter(|o| *o < 0 || *o >= parent.outputs.len() as i64) {
                         let has = count(parent.outputs.len(), "output");
                         out.push(bad(&n.name, format!(
-                            "graph {}: input {k} of {} stands for output {o}, but its parent {} has {has}",
+                            "graph {}: input {k} of `{}` stands for output {o}, but its parent `{}` has {has}",
                             g.name, n.name, parent.name)));
                     }
                 }

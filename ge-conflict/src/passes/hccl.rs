@@ -54,7 +54,7 @@ fn collective(
         let name = graph.node(id).name.clone();
         let Some(from) = graph.producer(at) else {
             return Err(PassError::ParamInvalid(format!(
-                "graph {}, node {name}: its input {index} is written but comes from nowhere; connect it",
+                "graph {}, node `{name}`: its input {index} is written but comes from nowhere; connect it",
                 graph.name
             )));
         };
@@ -372,7 +372,7 @@ fn continuous(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
         let name = &node.name;
         let Some(from) = graph.producer(at) else {
             return Err(PassError::Internal(format!(
-                "graph {}, node {name}: its input {index} needs special memory but comes from nowhere; connect it",
+                "graph {}, node `{name}`: its input {index} needs special memory but comes from nowhere; connect it",
                 graph.name
             )));
         };

@@ -189,7 +189,7 @@ fn offsets_to_output(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), Pa
     if n.attrs.flag(names::NO_TASK) && fused {
         let &[basic] = offsets.as_slice() else {
             return Err(PassError::ParamInvalid(format!(
-                "graph {}, node {name}: a concatenation without a task has exactly one output offset, this one has {}",
+                "graph {}, node `{name}`: a concatenation without a task has exactly one output offset, this one has {}",
                 graph.name,
                 offsets.len()
             )));
