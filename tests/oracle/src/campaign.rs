@@ -2,9 +2,10 @@
 
 use crate::compare::{Class, Outcome, Reference, Verdict, compare};
 use crate::generate::{self, Widths};
-use crate::interpreter::{self, Format, Setup};
+use crate::interpreter;
 use crate::program::Program;
 use crate::random::Random;
+use crate::setup::{Format, Setup};
 use crate::shrink;
 use gsan_device::mutants::{self, Edge};
 use std::collections::BTreeMap;

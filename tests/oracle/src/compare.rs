@@ -5,9 +5,10 @@
 //! approximate, by looking at what a cell could still know, and by running the same instructions again on a device without
 //! a limit.
 
-use crate::interpreter::{self, Format, Run, Schedule, Setup};
+use crate::interpreter::{self, Run, Schedule};
 use crate::oracle::{Model, Oracle};
 use crate::program::{Program, Space};
+use crate::setup::{Format, Setup};
 use crate::trace::Finding;
 use gsan_device::layout::RaceKind;
 use std::collections::BTreeMap;

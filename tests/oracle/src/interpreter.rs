@@ -6,130 +6,18 @@
 
 use crate::program::{Access, Barrier, HostStep, Kind, Op, Place, Program, Space, WARP};
 use crate::random::Random;
-use crate::trace::{self, Finding, Item, Prior, ThreadInfo, Trace};
+use crate::semantics::{event, perform, threads_of};
+use crate::setup::{FOREIGN_BASE, Format, MEMORY, Setup};
+use crate::trace::{Finding, Item, Prior, ThreadInfo, Trace};
 use gsan_device::block;
-use gsan_device::cell::Cell;
 use gsan_device::clock::State;
 use gsan_device::detector;
-use gsan_device::host::{Device, Host, Shape};
+use gsan_device::host::Host;
 use gsan_device::layout::{
     self, Counters, Op as Word, Order, RaceClass, RaceKind, RaceRecord, RaceSide, Scope,
 };
 use gsan_device::reference::ReferenceCell;
 use gsan_device::wide::Wide;
-
-/// Address of [`Space::Foreign`]: no memory of the device's.
-pub const FOREIGN_BASE: u64 = 1 << 40;
-
-/// A device to run on, and how blocks are placed.
-pub struct Setup {
-    device: Device,
-    /// What it has.
-    pub shape: Shape,
-    /// Epochs that the slots have seen already.
-    pub age: u32,
-    /// Each block has a slot of its own.
-    pub roomy: bool,
-    /// The cells.
-    pub format: Format,
-}
-
-/// A cell format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Format {
-    /// 24 bytes per word, the classic tool's.
-    Reference,
-    /// 64 bytes per word.
-    Wide,
-}
-
-/// Blocks of all kernels of a program, at most.
-pub const MAX_BLOCKS: usize = 12;
-/// Bytes of all spaces.
-pub const MEMORY: usize = 3 * Space::SIZE as usize;
-/// Host steps of a program, at most.
-pub const MAX_STEPS: usize = 12;
-
-impl Setup {
-    /// The same for a detector that follows the order of `fence.sc`s.
-    pub fn with_sc_order(self) -> Setup {
-        let shape = Shape {
-            sc_order: true,
-            ..self.shape
-        };
-        Setup {
-            device: Device::new(shape),
-            shape,
-            ..self
-        }
-    }
-
-    fn with(format: Format, num_sms: u32, slots_per_sm: u32, ring: u32, age: u32) -> Setup {
-        let shape = Shape {
-            num_sms,
-            slots_per_sm,
-            clock_buffer_size: ring,
-            real_size: u64::from(Space::SIZE),
-            race_capacity: 512,
-            launches: MAX_STEPS as u32,
-            sc_order: false,
-            rows: 3 * MAX_STEPS as u32 + 4,
-            cell: match format {
-                Format::Reference => ReferenceCell::STRIDE,
-                Format::Wide => Wide::STRIDE,
-            },
-        };
-        Setup {
-            device: Device::new(shape),
-            shape,
-            age,
-            roomy: num_sms as usize >= MAX_BLOCKS,
-            format,
-        }
-    }
-
-    /// A slot per block, a ring that never goes round.
-    pub fn roomy(format: Format) -> Setup {
-        Setup::with(format, MAX_BLOCKS as u32, 1, 512, 0)
-    }
-
-    /// A slot per block, a tiny ring.
-    pub fn small_ring(format: Format) -> Setup {
-        Setup::with(format, MAX_BLOCKS as u32, 1, 3, 0)
-    }
-
-    /// Two slots per multiprocessor, which are reused.
-    pub fn reused(format: Format) -> Setup {
-        Setup::with(format, 2, 2, 64, 0)
-    }
-
-    /// One slot for everybody on a multiprocessor, a tiny ring.
-    pub fn crowded(format: Format) -> Setup {
-        Setup::with(format, 2, 1, 4, 0)
-    }
-
-    /// Epochs beyond the reference format's end.
-    pub fn old(format: Format) -> Setup {
-        Setup::with(
-            format,
-            MAX_BLOCKS as u32,
-            1,
-            64,
-            layout::ScalarClock::SATURATED + 1000,
-        )
-    }
-
-    /// Epochs at the reference format's end.
-    pub fn aged(format: Format) -> Setup {
-        Setup::with(
-            format,
-            MAX_BLOCKS as u32,
-            1,
-            64,
-            layout::ScalarClock::SATURATED - 4,
-        )
-    }
-}
 
 /// How the steps of a run follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -848,61 +736,6 @@ impl<'a> Machine<'a> {
             }
         }
     }
-}
-
-/// Does an access in the memory of all spaces; returns what it read and whether it wrote.
-pub fn perform(memory: &mut [u8; MEMORY], access: Access) -> (u128, bool) {
-    let (start, size) = (access.place.start() as usize, access.place.size as usize);
-    let bytes = &mut memory[start..start + size];
-    let mut buffer = [0; 16];
-    buffer[..size].copy_from_slice(bytes);
-    let old = u128::from_le_bytes(buffer);
-    let new = match access.kind {
-        Kind::Load => None,
-        Kind::Store(v) | Kind::Exchange(v) => Some(u128::from(v)),
-        Kind::Add(v) | Kind::Reduce(v) => Some(old.wrapping_add(u128::from(v))),
-        Kind::Cas { expect, new } => (old == u128::from(expect)).then_some(u128::from(new)),
-    };
-    if let Some(new) = new {
-        bytes.copy_from_slice(&new.to_le_bytes()[..size]);
-    }
-    (old, new.is_some())
-}
-
-/// What the trace says of an access that wrote or did not.
-pub fn event(thread: usize, index: usize, access: &Access, wrote: bool) -> trace::Access {
-    trace::Access {
-        thread,
-        index,
-        place: access.place,
-        reads: !matches!(access.kind, Kind::Store(_)),
-        writes: wrote,
-        reduction: matches!(access.kind, Kind::Reduce(_)),
-        attempt: matches!(access.kind, Kind::Cas { .. }),
-        order: access.order,
-        scope: access.scope,
-    }
-}
-
-/// The program's threads, numbered through.
-pub fn threads_of(program: &Program) -> Vec<ThreadInfo> {
-    let (mut blocks, mut clusters) = (0, 0);
-    let mut threads = Vec::new();
-    for (kernel, k) in program.kernels.iter().enumerate() {
-        for (block, b) in k.blocks.iter().enumerate() {
-            blocks += 1;
-            clusters += usize::from(block % k.cluster.max(1) == 0);
-            threads.extend((0..b.threads.len()).map(|thread| ThreadInfo {
-                kernel,
-                block,
-                global_block: blocks - 1,
-                cluster: clusters,
-                thread,
-                linear: b.linear(thread),
-            }));
-        }
-    }
-    threads
 }
 
 fn classes() -> impl Iterator<Item = RaceClass> {

@@ -12,5 +12,7 @@ pub mod oracle;
 pub mod program;
 pub mod ptx;
 pub mod random;
+pub mod semantics;
+pub mod setup;
 pub mod shrink;
 pub mod trace;

@@ -783,7 +783,7 @@ impl Event {
 fn hashed(place: Place) -> impl Iterator<Item = u32> {
     let (first, last) = (place.offset / 4, (place.offset + place.size - 1) / 4);
     (first..=last).map(|w| {
-        let word = crate::interpreter::FOREIGN_BASE / 4 + u64::from(w);
+        let word = crate::setup::FOREIGN_BASE / 4 + u64::from(w);
         (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 & 15
     })
 }

@@ -2,7 +2,7 @@
 
 use gsan_oracle::campaign::{Campaign, Summary, minimise};
 use gsan_oracle::compare::Class;
-use gsan_oracle::interpreter::Format;
+use gsan_oracle::setup::Format;
 
 fn run(format: Format, seed: u64, programs: u64) -> Summary {
     Campaign {

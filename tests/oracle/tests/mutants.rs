@@ -2,7 +2,7 @@
 
 use gsan_device::mutants::Edge;
 use gsan_oracle::campaign::{Bench, Campaign, Case, program_of, schedule_of};
-use gsan_oracle::interpreter::Format;
+use gsan_oracle::setup::Format;
 
 /// The reference cell tells no warps apart.
 const OF_WARPS: [Edge; 6] = [

@@ -3,10 +3,10 @@
 //! One test at a time: there is one simulated GPU in a process.
 
 use gsan_oracle::compare::Class;
-use gsan_oracle::interpreter::Format;
 use gsan_oracle::ptx::bundle::{self, Bundle, Kind};
 use gsan_oracle::ptx::campaign::{Campaign, minimise, program};
 use gsan_oracle::ptx::emit::{At, Module};
+use gsan_oracle::setup::Format;
 use std::sync::{Mutex, PoisonError};
 
 static SIMULATOR: Mutex<()> = Mutex::new(());

@@ -4,11 +4,11 @@
 mod shapes;
 mod team;
 
-use crate::interpreter::MAX_STEPS;
 use crate::program::{
     Access, Block, Condition, HostStep, Kernel, Kind, Op, Place, Program, Space, Until,
 };
 use crate::random::Random;
+use crate::setup::MAX_STEPS;
 use gsan_device::layout::{Order, Scope};
 
 /// How wide accesses are.

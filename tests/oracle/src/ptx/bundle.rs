@@ -9,9 +9,10 @@
 
 use super::emit::{self, Module, launchable, packed_name};
 use crate::compare::{Class, Reference, compare};
-use crate::interpreter::{self, Format};
+use crate::interpreter;
 use crate::program::{HostStep, Op, Program, Space};
 use crate::ptx::campaign;
+use crate::setup::Format;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 use std::io;

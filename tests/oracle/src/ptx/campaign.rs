@@ -4,8 +4,9 @@ use super::emit::launchable;
 use super::run::{self, Detector, Error};
 use crate::campaign::{Case, Kind, Summary, program_of};
 use crate::compare::{Outcome, Reference, compare};
-use crate::interpreter::{Format, Run};
+use crate::interpreter::Run;
 use crate::program::Program;
+use crate::setup::Format;
 use crate::shrink;
 use crate::trace::{Access, Item, Trace};
 

@@ -1,9 +1,11 @@
 //! Runs programs the whole way, on the simulator, and says what happened in the oracle's terms.
 
 use super::emit::{self, Module};
-use crate::interpreter::{self, Format, MEMORY, Run, Schedule};
+use crate::interpreter::{Run, Schedule};
 use crate::program::{HostStep, Op, Program, Space};
 use crate::random::Random;
+use crate::semantics;
+use crate::setup::{Format, MEMORY};
 use crate::trace::{Finding, Item, Prior, Trace};
 use gsan_device::layout::Counters;
 use gsan_host::report::{Outcome, Race};
@@ -285,7 +287,7 @@ impl<'a> Follower<'a> {
             program,
             module,
             trace: Trace {
-                threads: interpreter::threads_of(program),
+                threads: semantics::threads_of(program),
                 items: Vec::new(),
             },
             memory: [0; MEMORY],
@@ -443,8 +445,8 @@ impl<'a> Follower<'a> {
         let info = self.trace.threads[thread];
         match self.operations(thread).get(op) {
             Some(Op::Access(access)) => {
-                let (_, wrote) = interpreter::perform(&mut self.memory, *access);
-                let event = interpreter::event(thread, op, access, wrote);
+                let (_, wrote) = semantics::perform(&mut self.memory, *access);
+                let event = semantics::event(thread, op, access, wrote);
                 self.trace.items.push(Item::Access(self.accesses, event));
                 self.accesses += 1;
                 self.sites.push((thread, op));
