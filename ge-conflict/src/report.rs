@@ -113,6 +113,8 @@ pub struct Reason {
     pub notes: Vec<String>,
     /// It is only needed because of what was put in right before it.
     pub follows: bool,
+    /// Nobody was found whom it would disturb: the rule asks for it all the same.
+    pub precaution: bool,
     /// Who uses the memory, if that was worked out before anything was changed.
     pub told: Option<Box<Story>>,
 }
@@ -146,6 +148,7 @@ impl Reason {
             graphs: Default::default(),
             notes: Vec::new(),
             follows: false,
+            precaution: false,
             told: None,
         }
     }
@@ -175,6 +178,14 @@ impl Reason {
     #[must_use]
     pub fn follows(mut self) -> Reason {
         self.follows = true;
+        self
+    }
+
+    /// Says that nobody was found whom it would disturb; the title says the same.
+    #[must_use]
+    pub fn precaution(mut self, title: &'static str) -> Reason {
+        self.precaution = true;
+        self.title = title;
         self
     }
 
@@ -253,6 +264,9 @@ pub struct Conflict {
     pub graphs: [String; 2],
     /// What it is, for readers who don't know the names.
     pub title: &'static str,
+    /// Nobody was found whom it would disturb.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub precaution: bool,
     /// The inserted operator whose repair this completes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part_of: Option<String>,
@@ -292,6 +306,7 @@ impl From<&Reason> for Conflict {
             } else {
                 r.title
             },
+            precaution: r.precaution,
             part_of: None,
             story: None,
             class: r.kind,

@@ -244,6 +244,20 @@ fn summary(s: &mut String, r: &Report, view: View<'_>) {
         };
         let operators = count(r.inserted.len(), "inserted operator");
         item(s, &format!("{all} {verb} by {operators}{note}"));
+        let careful = r.inserted.iter().filter(|i| i.conflict.precaution).count();
+        if careful > 0 {
+            let them = if careful == 1 {
+                "is only a precaution"
+            } else {
+                "are only precautions"
+            };
+            item(
+                s,
+                &format!(
+                    "{careful} of {conflicts} {them}: the rule asks for it, but nobody was found whom it would disturb"
+                ),
+            );
+        }
     } else if changes_only(r) && !view.is_done() {
         item(
             s,
@@ -419,11 +433,16 @@ fn by_hand(i: &Inserted) -> String {
 }
 
 fn facts(s: &mut String, c: &Conflict, graph: &str, why: &str) {
+    let found = if c.precaution {
+        "none was found here: this is a precaution; what the rule is against: "
+    } else {
+        ""
+    };
     line(
         s,
         "danger",
         &format!(
-            "{} [hazard: {}; GE's own name for it: {}]",
+            "{found}{} [hazard: {}; GE's own name for it: {}]",
             c.class.danger(),
             c.hazard,
             c.kind

@@ -400,6 +400,14 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
         body,
         out,
     };
+    let (clash, disturbed) = what.clash(&inputs);
+    let careful = |r: Reason| {
+        if disturbed {
+            r
+        } else {
+            r.precaution("all rounds of a loop work in one piece of memory, which by rule is parted from their own")
+        }
+    };
     // Both are told of the graph before any copy.
     let told_inputs = inputs.first().map(|first| {
         let a = ctx.module.out_name(body, *first);
@@ -407,7 +415,7 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
         let why = format!(
             "graph {gname} is the body of the loop `{name}`, one round of it, and {a} is the loop's state {k}: one piece of memory for all \
              rounds; {}",
-            what.clash(&inputs)
+            clash
         );
         let reason = reason("a loop body's inputs", a, format!("{name}.in.{k}"), why)
             .title("a round of a loop would overwrite the loop's state while the state is still needed")
@@ -415,7 +423,7 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
             .order(between_rounds(&name))
             .repair("the round works on copies of its inputs, and the state is left alone until the round's end");
         let story = ctx.story(body, *first, None, &reason);
-        reason.told(story)
+        careful(reason.told(story))
     });
     let told_results = results.first().map(|first| {
         let a = ctx.module.in_name(body, *first);
@@ -429,7 +437,7 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
         let why = format!(
             "graph {gname} is the body of the loop `{name}`, one round of it: its result {a} ({made}) is the next round's state {k}, in \
              the memory of this round's state; {}{}",
-            what.clash(&inputs),
+            clash,
             if inputs.is_empty() {
                 ""
             } else {
@@ -445,9 +453,9 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
         match from {
             Some(o) => {
                 let story = ctx.story(body, o, Some(*first), &reason);
-                reason.told(story)
+                careful(reason.told(story))
             }
-            None => reason,
+            None => careful(reason),
         }
     });
     // The copy after the inputs may stand before the results now: that one is not enough if both ends share it.
@@ -468,9 +476,10 @@ struct LoopBody<'a> {
 }
 
 impl LoopBody<'_> {
-    /// Who would write the next round's state over the state that somebody still reads, or that it is a precaution.
-    fn clash(&self, inputs: &[OutRef]) -> String {
+    /// Who would write the next round's state over the state that somebody still reads; false: nobody, so it is a precaution.
+    fn clash(&self, inputs: &[OutRef]) -> (String, bool) {
         const RULE: &str = "by rule every loop's body gets both copies";
+        let told = |text: String| (text, true);
         let graph = self.module.graph(self.body);
         for data in inputs {
             let Some(index) = graph.node(data.node).parent_index() else {
@@ -482,40 +491,78 @@ impl LoopBody<'_> {
             let Some(from) = from.filter(|o| o.node != data.node) else {
                 continue;
             };
-            let writer = &graph.node(from.node).name;
             let made = self.module.out_name(self.body, from);
             let state = self.module.out_name(self.body, *data);
             let mut elsewhere = graph.consumers(*data).iter().filter(|c| c.node == self.out);
             if let Some(c) =
                 elsewhere.find(|c| graph.node(self.out).parent_output(c.index as usize) != index)
             {
-                return format!(
+                return told(format!(
                     "without a copy, {state} would be handed on as state {}, while state {index} itself becomes {made}: whichever is \
                      written first, the other value would be lost; {RULE}",
                     graph.node(self.out).parent_output(c.index as usize)
-                );
+                ));
             }
-            let mut late = graph.consumers(*data).iter().filter(|c| c.node != self.out);
-            if let Some(same) = late.clone().find(|c| c.node == from.node) {
-                return format!(
-                    "without a copy, `{writer}` would write its output {made} (the next round's state) into the very memory that its \
-                     input {} reads ({state}); {RULE}",
-                    same.index
-                );
-            }
-            let behind = |c: &&InRef| !crate::story::runs_before(graph, c.node, from.node);
-            if let Some(c) = late.find(behind) {
-                return format!(
-                    "without a copy, `{writer}` would write its output {made} (the next round's state) into the memory from which \
-                     `{}` reads this round's ({state}), and no edge makes `{}` run before `{writer}`; {RULE}",
-                    graph.node(c.node).name,
-                    graph.node(c.node).name
-                );
+            // Whoever writes the result's memory first, and whoever reads the state's, through operators that hand memory on.
+            let readers = self.users(*data);
+            let writers = reverse_chain(graph, from)
+                .into_iter()
+                .map(|o| o.node)
+                .filter(|n| !graph.node(*n).kind.is_data());
+            let updated = reverse_chain(graph, from).contains(data);
+            for w in writers {
+                let writer = &graph.node(w).name;
+                let own = readers.iter().find(|r| r.node == w).filter(|_| !updated);
+                if let Some(same) = own {
+                    return told(format!(
+                        "without a copy, `{writer}` would write its output (the next round's state, {made}) into the very memory that its \
+                         input {} reads ({state}); {RULE}",
+                        same.index
+                    ));
+                }
+                let mut late = readers.iter().filter(|r| r.node != w);
+                if let Some(r) = late.find(|r| !crate::story::runs_before(graph, r.node, w)) {
+                    let reader = &graph.node(r.node).name;
+                    return told(format!(
+                        "without a copy, `{writer}` would write its output (the next round's state, {made}) into the memory from which \
+                         `{reader}` reads this round's ({state}), and no edge makes `{reader}` run before `{writer}`; {RULE}"
+                    ));
+                }
             }
         }
-        format!(
+        let text = format!(
             "no operator was found here that would read the state after the next one is written, so this is a precaution: {RULE}"
-        )
+        );
+        (text, false)
+    }
+
+    /// Inputs that read this memory, through operators that hand it on, without the body's results.
+    fn users(&self, from: OutRef) -> Vec<InRef> {
+        let graph = self.module.graph(self.body);
+        let (mut todo, mut seen) = (vec![from], FxHashSet::default());
+        let mut users = Vec::new();
+        while let Some(at) = todo.pop() {
+            for c in graph.consumers(at).iter().filter(|c| c.node != self.out) {
+                let n = graph.node(c.node);
+                let mut view = false;
+                for o in 0..n.outputs.len() {
+                    let next = OutRef {
+                        node: c.node,
+                        index: o as u32,
+                    };
+                    if alias_input(n, o) == Some(c.index as usize) {
+                        view |= n.ref_input_of(o).is_none();
+                        if seen.insert(next) {
+                            todo.push(next);
+                        }
+                    }
+                }
+                if !view {
+                    users.push(*c);
+                }
+            }
+        }
+        users
     }
 }
 

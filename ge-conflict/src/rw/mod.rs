@@ -340,7 +340,8 @@ fn insert(
         };
         reasons.push(format!("{} {verb} {what}", and(&names)));
     }
-    let why = if reasons.is_empty() {
+    let careful = reasons.is_empty();
+    let why = if careful {
         let whose = match owner {
             Some(k) if k.is_data() => "it is memory of the caller or of the graph around",
             _ => "operators may still update it in place",
@@ -358,6 +359,9 @@ fn insert(
         (source, sink),
         why,
     );
+    if careful {
+        reason = reason.precaution("an operator overwrites memory in which others may have a part");
+    }
     reason.notes.extend(spared_twin(ctx.module, classes, g, to));
     let name = format!("{writer}_input_{}_Identity", to.index);
     ctx.insert_before(
