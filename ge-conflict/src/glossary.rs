@@ -101,7 +101,14 @@ const WORDS: &[Entry] = &[
     ),
     (
         "If, branch",
-        &["If", "StatelessIf", "Case", "StatelessCase", "branch"],
+        &[
+            "(If",
+            "an If",
+            "StatelessIf",
+            "Case",
+            "StatelessCase",
+            "branch",
+        ],
         "a branch (If, Case) has several subgraphs, its ways, and runs one of them",
     ),
     (

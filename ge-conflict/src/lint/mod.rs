@@ -100,9 +100,9 @@ const SHOWN: usize = 10;
 fn short(module: &Module, u: &Unordered) -> String {
     let graph = module.graph(u.graph);
     format!(
-        "`{}` writes {} and `{}` {} it (graph {})",
+        "`{}` writes {} and `{}` {} it (both operators are in graph {})",
         graph.node(u.writer.node).name,
-        module.out_name(u.graph, u.out),
+        crate::story::memory_name(module, u.graph, u.out),
         graph.node(u.other.node).name,
         if u.both_write { "writes" } else { "reads" },
         graph.name
