@@ -84,7 +84,7 @@ impl Cell for ReferenceCell {
                 let keep =
                     old.is_release() && (release.is_some() || !without(Edge::RelaxedRmwRepublish));
                 let new = next_write(me, old, keep, epoch, scope, release);
-                self.record_write(me, new, reads);
+                self.record_write(me, new, reads, false);
             }
             Access::Cas if release.is_some() && !without(Edge::CasOffer) => {
                 let deferred = self.check_reads(me, scope);
@@ -117,13 +117,13 @@ impl Cell for ReferenceCell {
                 .check_reads(me, scope)
                 .or_else(|| self.check_write(me, old, scope, RaceKind::Waw));
             let new = next_write(me, old, old.is_release(), me.epoch(), scope, &mut None);
-            self.record_write(me, new, true);
+            self.record_write(me, new, true, true);
         } else if is_attempt(me, old, attempt)
             && let Lookup::Found(published) = me.find(old)
         {
             let epoch = published.entry(me.thread_id());
             published.commit(epoch, ScalarClock::access(0, me.thread_id(), scope));
-            self.record_write(me, old, true);
+            self.record_write(me, old, true, true);
         }
         // Otherwise somebody has written since. Either that write is ordered after this one, or its author was checked
         // against the read that was recorded before the instruction.
@@ -135,7 +135,8 @@ impl Cell for ReferenceCell {
         let m = me.m;
         let write = self.write(m);
         let id = me.thread_id();
-        if write.is_empty() || is_own(me, write) {
+        // What was read may be the value of a compare-and-swap whose second hook is still to come.
+        if !write.is_empty() && is_own(me, write) && !is_offer(me, write) {
             return;
         }
         let mut slot = 0;
@@ -264,13 +265,14 @@ impl ReferenceCell {
         let conflict = self
             .check_reads(me, Scope::None)
             .or_else(|| self.check_write(me, self.write(m), Scope::None, RaceKind::Waw));
-        self.record_write(me, clock, false);
+        self.record_write(me, clock, false, false);
         self.unlock(m, num_reads);
         conflict
     }
 
-    /// Stores the new last write. Readers have not observed it, except the writer itself if it read in the same step.
-    fn record_write<M: Machine>(self, me: State<M>, new: ScalarClock, reads: bool) {
+    /// Stores the new last write. Readers have not observed it, except the writer itself if it read in the same step. After
+    /// the instruction (`late`) whoever has observed may have observed this very write.
+    fn record_write<M: Machine>(self, me: State<M>, new: ScalarClock, reads: bool, late: bool) {
         let m = me.m;
         let id = me.thread_id();
         let mut slot = 0;
@@ -281,6 +283,8 @@ impl ReferenceCell {
                 0
             } else if own && reads {
                 read.0 | ScalarClock::OBSERVED | ScalarClock::HAS_OBSERVED
+            } else if late {
+                read.0
             } else {
                 read.0 & !ScalarClock::OBSERVED
             };
@@ -470,6 +474,11 @@ fn check_release<M: Machine>(
 #[inline]
 fn is_of_tenancy<M: Machine>(me: State<M>, epoch: Epoch) -> bool {
     epoch >= me.start_epoch() || epoch >= ScalarClock::SATURATED
+}
+
+/// Whether it may be the release of a compare-and-swap that failed, or will.
+fn is_offer<M: Machine>(me: State<M>, write: ScalarClock) -> bool {
+    write.is_release() && matches!(me.find(write), Lookup::Found(p) if p.joined() == 2)
 }
 
 /// Whether a recorded write is this tenant's.

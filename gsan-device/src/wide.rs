@@ -65,7 +65,7 @@ impl Cell for Wide {
                 // Until it is known to write it is a read, and its release an offer.
                 let read = record(me, read_part(access), epoch);
                 conflict = self.check(me, read_part(access), read);
-                state = self.insert(me, read, state);
+                state = self.insert(me, record(me, attempt_part(access), epoch), state);
                 // Nor is it checked later as what it then is: others may have come after it, ordered by what they saw.
                 let writes = record(me, access, epoch);
                 context = self.check(me, access, writes).map_or(0, deferred_bits);
@@ -164,7 +164,7 @@ impl Cell for Wide {
         while slot < RECORDS {
             let record = self.load(me.m, slot);
             found |= self.is_own_block(me, record)
-                && record.writes()
+                && (record.writes() || record.op().order() == Order::AcqRel)
                 && record.op().scope() != Scope::None
                 && warp_of(record) != me.warp();
             slot += 1;
@@ -722,6 +722,14 @@ fn record<M: Machine>(me: State<M>, access: Current, epoch: Epoch) -> WideRecord
         access.op,
         access.site,
     )
+}
+
+/// The same, to be told from a load until it is known whether it writes: by an order that no load has.
+#[inline]
+fn attempt_part(access: Current) -> Current {
+    let op = access.op;
+    let op = Op::new(Access::Load, op.size(), Order::AcqRel, op.scope());
+    Current { op, ..access }
 }
 
 /// The read that a compare-and-swap is in any case.
