@@ -8,6 +8,6 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let name = ["a.json", "a.txt", "a.onnx"][usize::from(*first) % 3];
     if let Ok(loaded) = io::read(name, rest, None) {
         let (report, module) = cli::run(loaded, Stage::All, None);
-        let _ = (cli::to_json(&report), ge_conflict::text::report(&report, None), io::to_json(&module));
+        let _ = (cli::to_json(&report), ge_conflict::text::report(&report, Default::default()), io::to_json(&module));
     }
 });

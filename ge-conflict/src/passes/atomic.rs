@@ -130,6 +130,32 @@ fn is_atomic(graph: &Graph, n: &Node) -> bool {
     .any(|a| listed(a))
 }
 
+/// A copy of this run without which an operator would read the caller's memory itself, and so not count as adding up.
+fn new_copy(ctx: &Ctx<'_>, g: GraphId, id: NodeId) -> Option<String> {
+    let graph = ctx.module.graph(g);
+    let listed = [
+        names::ATOMIC_IN,
+        names::ATOMIC_OUT,
+        names::ATOMIC_WORKSPACE,
+        names::ATOMIC_WORKSPACE2,
+    ];
+    let n = graph.node(id);
+    if listed.iter().any(|a| n.attrs.has(a)) {
+        return None;
+    }
+    n.inputs.iter().find_map(|i| {
+        let copy = graph.node(i.from?.node);
+        let source = copy.inputs.first()?.from?;
+        let new = ctx
+            .report
+            .inserted
+            .iter()
+            .any(|x| x.graph == graph.name && x.name == copy.name);
+        (copy.kind.is_copy() && new && graph.node(source.node).kind.is_data())
+            .then(|| copy.name.clone())
+    })
+}
+
 /// What says that an operator adds to its output.
 fn cause(n: &Node) -> String {
     let listed = [
@@ -146,7 +172,7 @@ fn cause(n: &Node) -> String {
             format!("it has the attribute `{}`", names::IS_ATOMIC)
         }
         None => format!(
-            "it is {} of the library HCCL (\"kernel_lib\": \"hccl\"), which adds up, and its input is not the caller's",
+            "it is {} of the library HCCL (\"kernel_lib\": \"hccl\"), which adds up, and no input of it is the caller's memory itself",
             crate::text::with_article(&n.ty)
         ),
     }
@@ -240,6 +266,14 @@ fn clean(ctx: &mut Ctx<'_>, g: GraphId, atomic: &[NodeId], name: &str, why: Stri
         and(&names),
         if atomic.len() == 1 { "runs" } else { "run" }
     ));
+    let reason = match atomic.iter().find_map(|id| Some((*id, new_copy(ctx, g, *id)?))) {
+        Some((id, copy)) => reason.note(format!(
+            "in the file, `{me}` reads the caller's memory itself, and then it does not count as adding up; with the copy `{copy}` of a \
+             conflict above it does, so for `{me}` this comes with that repair",
+            me = ctx.name(g, id)
+        )),
+        None => reason,
+    };
     let writes = atomic
         .iter()
         .take(6)
