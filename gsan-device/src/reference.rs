@@ -136,7 +136,7 @@ impl Cell for ReferenceCell {
         let write = self.write(m);
         let id = me.thread_id();
         // What was read may be the value of a compare-and-swap whose second hook is still to come.
-        if !write.is_empty() && is_own(me, write) && !is_offer(me, write) {
+        if !write.is_empty() && is_own(me, write) && !may_be_anothers(me, write) {
             return;
         }
         let mut slot = 0;
@@ -476,9 +476,10 @@ fn is_of_tenancy<M: Machine>(me: State<M>, epoch: Epoch) -> bool {
     epoch >= me.start_epoch() || epoch >= ScalarClock::SATURATED
 }
 
-/// Whether it may be the release of a compare-and-swap that failed, or will.
-fn is_offer<M: Machine>(me: State<M>, write: ScalarClock) -> bool {
-    write.is_release() && matches!(me.find(write), Lookup::Found(p) if p.joined() == 2)
+/// Whether the word's value may yet be another thread's: the recorded write is the offer of a compare-and-swap, or joined with
+/// a release whose instruction may come after it.
+fn may_be_anothers<M: Machine>(me: State<M>, write: ScalarClock) -> bool {
+    write.is_release() && matches!(me.find(write), Lookup::Found(p) if p.joined() != 0)
 }
 
 /// Whether a recorded write is this tenant's.
