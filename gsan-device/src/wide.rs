@@ -164,7 +164,7 @@ impl Cell for Wide {
         while slot < RECORDS {
             let record = self.load(me.m, slot);
             found |= self.is_own_block(me, record)
-                && (record.writes() || record.op().order() == Order::AcqRel)
+                && (record.writes() || record.op().is_attempt())
                 && record.op().scope() != Scope::None
                 && warp_of(record) != me.warp();
             slot += 1;
@@ -724,12 +724,13 @@ fn record<M: Machine>(me: State<M>, access: Current, epoch: Epoch) -> WideRecord
     )
 }
 
-/// The same, to be told from a load until it is known whether it writes: by an order that no load has.
+/// The same, to be told from a load until it is known whether it writes.
 #[inline]
 fn attempt_part(access: Current) -> Current {
-    let op = access.op;
-    let op = Op::new(Access::Load, op.size(), Order::AcqRel, op.scope());
-    Current { op, ..access }
+    Current {
+        op: access.op.attempt(),
+        ..access
+    }
 }
 
 /// The read that a compare-and-swap is in any case.

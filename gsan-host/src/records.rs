@@ -5,7 +5,9 @@
 
 use crate::catalogue::{Catalogue, HostOperation};
 use crate::driver::PinnedMemory;
-use crate::report::{LaunchInfo, Misses, Race, RaceClass, RaceKind, Scope, Side, Site, Stats};
+use crate::report::{
+    Access, LaunchInfo, Misses, Race, RaceClass, RaceKind, Scope, Side, Site, Stats,
+};
 use gsan_device::layout::{Counters, RaceKey, RaceRecord, RaceSide, WORD};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -116,13 +118,18 @@ pub(crate) fn side(side: &RaceSide, names: &Catalogue) -> Side {
     }
     let info = launch.and_then(|id| names.launches.get(id as usize));
     let scope = side.op.scope();
+    let (access, order) = if side.op.is_attempt() {
+        (Access::Cas, None)
+    } else {
+        (side.op.access(), Some(side.op.order()))
+    };
     Side {
         launch,
         kernel: info.map(|l| l.kernel.clone()),
         block: knows(side, RaceSide::BLOCK).then_some(side.block),
         thread: thread(side, info),
-        access: Some(side.op.access()),
-        order: Some(side.op.order()),
+        access: Some(access),
+        order,
         scope: (scope != Scope::None).then_some(scope),
         site: site(side, info.map(|l| l.kernel.as_str()), names),
     }
@@ -209,7 +216,7 @@ pub(crate) fn add_counters(stats: &mut Stats, counters: Option<&Counters>, first
 mod tests {
     use super::*;
     use crate::catalogue::ModuleNames;
-    use crate::report::{Access, Order};
+    use crate::report::Order;
     use bytemuck::Zeroable;
     use gsan_device::layout::Op;
 

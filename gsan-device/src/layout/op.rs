@@ -119,6 +119,17 @@ impl Op {
         Op(self.0 & !(7 << 10) | (access as u32) << 10)
     }
 
+    /// The read of a compare-and-swap, as the wide cell keeps it until it is known whether it writes: a load with an order
+    /// that no load has.
+    pub const fn attempt(self) -> Op {
+        Op::new(Access::Load, self.size(), Order::AcqRel, self.scope())
+    }
+
+    /// Whether it is [`Op::attempt`]; the order is not known then.
+    pub const fn is_attempt(self) -> bool {
+        matches!((self.access(), self.order()), (Access::Load, Order::AcqRel))
+    }
+
     /// Bytes of one element.
     pub const fn element_size(self) -> u32 {
         self.size() >> (self.0 >> 22 & 7)
