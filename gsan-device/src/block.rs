@@ -172,14 +172,6 @@ fn move_in<M: Machine>(state: State<M>, launch: u64, claimed: bool) {
         let flags = m.load32(field!(launch, LaunchRecord, flags));
         let apart = flags & LaunchRecord::INTRA_BLOCK != 0 && m.block_threads() > WARP;
         m.store32(field!(state.addr, ThreadState, intra_block), apart as u32);
-        let mut id = 0;
-        while apart && id < ThreadState::BARRIERS as u64 {
-            m.store32(
-                field!(state.addr, ThreadState, arrived).wrapping_add(4 * id),
-                0,
-            );
-            id += 1;
-        }
         let head = m.load32(field!(state.addr, ThreadState, ring_head));
         m.store32(field!(state.addr, ThreadState, first_token), head);
         m.store32_release(field!(state.addr, ThreadState, clock_mode), 0);

@@ -69,7 +69,7 @@ const _: () = {
     // Model checks have smaller ones.
     assert!(
         cfg!(loom)
-            || (size_of::<ThreadState>() == 576 + 64 + 3 * 128 + 4096
+            || (size_of::<ThreadState>() == 576 + 64 + 2048 + 3 * 128 + 4096
                 && size_of::<Snapshot>() == 144)
     );
     assert!(size_of::<Tenant>() == 28);

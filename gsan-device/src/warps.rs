@@ -2,8 +2,8 @@
 //!
 //! A block is one logical thread with one row of clocks; its warps share what is known of other blocks. Among
 //! themselves they have the block's epoch: each warp knows the others' accesses up to an epoch, which barriers raise
-//! (the arriving warp closes an epoch, the leaving one knows all that was closed; where a part of the block meets, of the
-//! warps that meet there), and strong reads of what the block itself wrote. A release by one warp speaks for the others only as far as it knows them: a [`PartialClock`].
+//! (the arriving warp closes an epoch, the leaving one knows all that was closed; where a part of the block meets, what
+//! those who arrived knew of each warp), and strong reads of what the block itself wrote. A release by one warp speaks for the others only as far as it knows them: a [`PartialClock`].
 //!
 //! A warp is one thread here: its lanes run converged, or meet at a `bar.warp.sync`.
 
@@ -92,44 +92,85 @@ impl<M: Machine> State<M> {
         self.addr.wrapping_add(offset as u64 + 4 * id as u64)
     }
 
+    /// What those who arrived at a barrier with a count knew of `warp`.
+    #[inline]
+    fn row_of_barrier(self, id: u32, warp: u32) -> u64 {
+        const WARPS: u32 = ThreadState::WARPS as u32;
+        let id = id & (ThreadState::BARRIERS as u32 - 1);
+        let index = id.wrapping_mul(WARPS).wrapping_add(warp & (WARPS - 1));
+        field!(self.addr, ThreadState, barrier_rows).wrapping_add(4 * index as u64)
+    }
+
+    #[inline]
+    fn warps_of_block(self) -> u32 {
+        (self.m.block_threads().wrapping_add(WARP - 1) / WARP).min(ThreadState::WARPS as u32)
+    }
+
     /// This warp's threads arrive at a barrier: what they did is in epochs that are closed.
     fn arrive(self, id: u32, whole: bool) {
         let group = self.m.group();
-        if self.m.leads(group) && !without(Edge::BarrierArrive) {
-            if !whole {
-                let arrived = self.of_barrier(offset_of!(ThreadState, arrived), id);
-                self.m.or32(arrived, 1 << self.warp());
-            }
-            let epoch = self.close_epoch();
-            self.m.max32(
-                self.of_barrier(offset_of!(ThreadState, barriers), id),
+        if !self.m.leads(group) || without(Edge::BarrierArrive) {
+            return;
+        }
+        let m = self.m;
+        let epoch = self.close_epoch();
+        m.max32(
+            self.of_barrier(offset_of!(ThreadState, barriers), id),
+            epoch,
+        );
+        if whole {
+            m.max32(
+                self.of_barrier(offset_of!(ThreadState, whole_barriers), id),
                 epoch,
             );
+            return;
+        }
+        let own = self.warp();
+        let of_all = m.load32(self.of_warp(offset_of!(ThreadState, warps)));
+        let mut warp = 0;
+        while warp < self.warps_of_block() {
+            let known = if warp == own {
+                epoch
+            } else {
+                of_all.max(m.load32(self.pair(warp)))
+            };
+            self.raise_word(self.row_of_barrier(id, warp), known);
+            warp += 1;
         }
     }
 
-    /// This warp's threads leave a barrier. A warp that arrived again in between may have raised the epoch further.
+    /// This warp's threads leave a barrier. Who arrived again in between may have raised the epochs further.
     fn leave(self, id: u32, whole: bool) {
         if without(Edge::BarrierLeave) {
             return;
         }
-        let epoch = self
-            .m
-            .load32(self.of_barrier(offset_of!(ThreadState, barriers), id));
+        let m = self.m;
         if whole {
+            let epoch = m.load32(self.of_barrier(offset_of!(ThreadState, barriers), id));
             self.know_block(epoch, true);
             return;
         }
-        // Whoever ever arrived there: which warps this phase had is not kept.
-        let mut others = self
-            .m
-            .load32(self.of_barrier(offset_of!(ThreadState, arrived), id));
-        while others != 0 {
-            let warp = others.trailing_zeros();
+        // Where the same barrier is met with and without a count.
+        let all = m.load32(self.of_barrier(offset_of!(ThreadState, whole_barriers), id));
+        self.know_block(all, true);
+        let mut most = 0;
+        let mut warp = 0;
+        while warp < self.warps_of_block() {
+            let epoch = m.load32(self.row_of_barrier(id, warp));
             self.raise_word(self.pair(warp), epoch);
-            others &= others.wrapping_sub(1);
+            most = most.max(epoch);
+            warp += 1;
         }
-        self.raise_word(self.of_warp(offset_of!(ThreadState, reach)), epoch);
+        self.raise_word(self.of_warp(offset_of!(ThreadState, reach)), most);
+    }
+
+    /// A plain access or a write is on record in the current epoch.
+    #[inline]
+    pub fn recorded(self, epoch: Epoch) {
+        let last = field!(self.addr, ThreadState, last_record);
+        if self.m.load32(last) != epoch {
+            self.m.store32(last, epoch);
+        }
     }
 
     /// Takes the place after the block's last `fence.sc` in their order.
@@ -267,11 +308,12 @@ impl<M: Machine> Published<M> {
     }
 }
 
-/// Before a barrier: `bar.sync`, `bar.red`, `bar.arrive` and their longer spellings. `count` threads take part; 0: all.
+/// Before a barrier: `bar.sync`, `bar.red`, `bar.arrive` and their longer spellings. `count` threads take part; 0: the form
+/// without a count, which is the whole block's and waits.
 #[inline]
 pub fn barrier_before<M: Machine>(me: State<M>, id: u32, count: u32) {
     if me.tells_warps_apart() {
-        me.arrive(id, is_whole(me, count));
+        me.arrive(id, count == 0);
         // An arrival that does not wait orders what came before it, too.
         me.m.fence(Scope::Cta);
     }
@@ -281,13 +323,8 @@ pub fn barrier_before<M: Machine>(me: State<M>, id: u32, count: u32) {
 #[inline]
 pub fn barrier_after<M: Machine>(me: State<M>, id: u32, count: u32) {
     if me.tells_warps_apart() {
-        me.leave(id, is_whole(me, count));
+        me.leave(id, count == 0);
     }
-}
-
-#[inline]
-fn is_whole<M: Machine>(me: State<M>, count: u32) -> bool {
-    count == 0 || count >= me.m.block_threads()
 }
 
 /// This thread has synchronised with others of its block in a way that is not followed in detail (a strong access to
@@ -296,6 +333,11 @@ fn is_whole<M: Machine>(me: State<M>, count: u32) -> bool {
 #[inline]
 pub fn block_sync<M: Machine>(me: State<M>, acquires: bool) {
     if me.tells_warps_apart() && !without(Edge::BlockSync) {
-        me.know_block(me.epoch(), acquires);
+        // What the others do from now on is not known. (Polls leave nothing behind that would use up epochs.)
+        let mut epoch = me.epoch();
+        if me.m.load32(field!(me.addr, ThreadState, last_record)) == epoch {
+            epoch = me.close_epoch();
+        }
+        me.know_block(epoch, acquires);
     }
 }

@@ -85,6 +85,7 @@ impl Cell for Wide {
                 let rmw = op.access() == Access::Rmw;
                 self.publish(me, op.scope(), release);
                 state = self.insert(me, record, state);
+                me.recorded(record.epoch());
                 self.written(me, rmw, false);
             }
         }
@@ -260,6 +261,7 @@ impl Wide {
             self.end_release_sequence(me);
         }
         let state = self.insert(me, record, state);
+        me.recorded(record.epoch());
         if record.writes() {
             self.written(me, false, false);
         }

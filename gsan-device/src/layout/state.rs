@@ -147,8 +147,8 @@ pub struct ThreadState {
     pub pending_places: u32,
     /// Epoch closed by the block's last `fence.sc`.
     pub sc_block: Epoch,
-    /// Zero.
-    pub reserved: u32,
+    /// Epoch of the last plain access or write that a cell recorded.
+    pub last_record: Epoch,
     /// The release of the device's last `fence.sc` ([`SyncClock`](super::SyncClock)); of a device's first thread only.
     pub sc_device: u64,
     /// The same for system scope; of the very first thread only.
@@ -156,8 +156,10 @@ pub struct ThreadState {
     /// Of each barrier: the epoch that the last arrival closed. Like all epochs it only grows, so that what earlier
     /// tenants left says nothing.
     pub barriers: [Epoch; ThreadState::BARRIERS],
-    /// Of each barrier: the warps that arrived there when it was not the whole block's, in this tenancy.
-    pub arrived: [u32; ThreadState::BARRIERS],
+    /// The same of arrivals without a thread count, which are the whole block's.
+    pub whole_barriers: [Epoch; ThreadState::BARRIERS],
+    /// Of each barrier: what those who arrived there with a thread count knew of each warp, themselves included.
+    pub barrier_rows: [[Epoch; ThreadState::WARPS]; ThreadState::BARRIERS],
     /// Of each warp: up to which epoch it knows all of the block's other warps.
     pub warps: [Epoch; ThreadState::WARPS],
     /// The same, once an acquire fence follows: from relaxed reads.

@@ -139,6 +139,87 @@ fn arrive_orders_one_way() {
     assert_eq!(found(&d), [(RAW, INTRA)]);
 }
 
+/// Three warps, two barriers of two: what the middle one knows goes on.
+fn named_chain() -> Found {
+    let d = device();
+    let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 3);
+    w[0].store(0);
+    named_barrier(&w[..2], 1);
+    named_barrier(&w[1..], 2);
+    w[2].load(0);
+    found(&d)
+}
+
+#[test]
+fn barriers_of_parts_are_a_chain() {
+    assert_eq!(named_chain(), []);
+}
+
+#[test]
+fn a_flag_then_a_barrier_of_a_part_are_a_chain() {
+    let d = device();
+    let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 3);
+    w[0].store(0);
+    w[0].strong(Access::Store, Order::Release, Scope::Cta, 8);
+    w[1].strong(Access::Load, Order::Acquire, Scope::Cta, 8);
+    named_barrier(&w[1..], 2);
+    w[2].load(0);
+    assert_silent(&d);
+}
+
+#[test]
+fn what_follows_an_arrival_is_not_known() {
+    let d = device();
+    let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 2);
+    detector::barrier_before(w[0].state(), 3, 64);
+    w[0].store(0);
+    detector::barrier_before(w[1].state(), 3, 64);
+    detector::barrier_after(w[1].state(), 3, 64);
+    w[1].load(0);
+    assert_eq!(found(&d), [(RAW, INTRA)]);
+}
+
+#[test]
+fn a_barrier_with_and_without_a_count() {
+    let d = device();
+    let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 2);
+    w[0].store(0);
+    w[1].store(4);
+    detector::barrier_before(w[0].state(), 0, 0);
+    detector::barrier_before(w[1].state(), 0, 64);
+    detector::barrier_after(w[0].state(), 0, 0);
+    detector::barrier_after(w[1].state(), 0, 64);
+    w[1].load(0);
+    w[0].load(4);
+    assert_silent(&d);
+}
+
+#[test]
+fn what_follows_a_flag_is_not_known() {
+    let d = device();
+    let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 2);
+    w[0].store(0);
+    w[0].strong(Access::Store, Order::Release, Scope::Cta, 8);
+    w[1].strong(Access::Load, Order::Acquire, Scope::Cta, 8);
+    w[0].store(4);
+    w[1].load(0);
+    assert_silent(&d);
+    w[1].load(4);
+    assert_eq!(found(&d), [(RAW, INTRA)]);
+}
+
+#[test]
+fn polls_inside_a_block_do_not_use_up_epochs() {
+    let d = device();
+    let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 2);
+    w[0].strong(Access::Store, Order::Release, Scope::Cta, 8);
+    let poll = || w[1].strong(Access::Load, Order::Acquire, Scope::Cta, 8);
+    poll();
+    let epoch = w[1].state().epoch();
+    (0..1000).for_each(|_| poll());
+    assert_eq!(w[1].state().epoch(), epoch);
+}
+
 /// A known limit: in a release the warp that is known best counts for the whole block.
 #[test]
 fn a_release_speaks_for_all_that_met_at_part_of_a_barrier() {
@@ -577,6 +658,8 @@ fn a_missing_edge_is_noticed() {
     };
     assert_ne!(without(Edge::BarrierArrive, &|| store_and_load(true)), []);
     assert_ne!(without(Edge::BarrierLeave, &|| store_and_load(true)), []);
+    assert_ne!(without(Edge::BarrierArrive, &named_chain), []);
+    assert_ne!(without(Edge::BarrierLeave, &named_chain), []);
     assert_ne!(without(Edge::OwnPart, &|| release(false, 0)), []);
     assert_ne!(without(Edge::PartialMerge, &|| release(false, 0)), []);
     assert_ne!(without(Edge::OwnBlock, &through_another_block), []);
