@@ -245,6 +245,7 @@ fn unordered(
     here: impl Fn(GraphId, OutRef) -> bool,
 ) -> Vec<String> {
     crate::lint::find(module, root, false)
+        .pairs
         .into_iter()
         .filter(|u| here(u.graph, u.out))
         .map(|u| {

@@ -187,6 +187,21 @@ pub(crate) fn victims(module: &Module, g: GraphId, out: OutRef, me: InRef) -> Ve
     list
 }
 
+/// Operators in graphs inside `me` that read the memory.
+pub(crate) fn readers_inside(module: &Module, g: GraphId, out: OutRef, me: NodeId) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for u in &users(module, g, out).all {
+        if u.graph == g || u.here != Some(me) || u.what != Use::Reads || names.len() >= SHOWN {
+            continue;
+        }
+        let name = &module.graph(u.graph).node(u.at.node).name;
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
 /// A story without a walk: for what is not about one output's memory.
 pub fn plain(memory: String, writes: Vec<String>, reason: &Reason) -> Story {
     let order = match &reason.order {

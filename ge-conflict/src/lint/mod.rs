@@ -2,7 +2,9 @@
 //!
 //! Needs no matrix of all pairs: the writers of an output must form a chain, so it is enough to compare each with the next,
 //! and each reader with the writers before and after it. What is left over after looking for direct edges is answered for
-//! 64 writers at a time by one sweep over the part of the order that lies between them (`reach`).
+//! 64 writers at a time by one sweep over the part of the order that lies between them (`reach`). Only where something is
+//! missing in that chain, all pairs of the output are looked at, for the list to be complete (up to a limit, and then it
+//! says so).
 
 mod reach;
 
@@ -46,15 +48,27 @@ pub fn run(ctx: &mut Ctx<'_>) -> Result<(), PassError> {
     for g in ctx.module.family(top) {
         ctx.module.graph(g).topological()?;
     }
-    if find(ctx.module, top, true).is_empty() {
+    if find(ctx.module, top, true).pairs.is_empty() {
         return Ok(());
     }
-    let mut pairs = find(ctx.module, top, false).into_iter();
+    let Found {
+        mut pairs,
+        complete,
+    } = find(ctx.module, top, false);
+    // Two inputs of one operator are one matter.
+    let mut seen = FxHashSet::default();
+    pairs.retain(|p| seen.insert((p.graph, p.out, p.writer.node, p.other.node)));
+    let mut pairs = pairs.into_iter();
     let Some(u) = pairs.next() else { return Ok(()) };
     let (count, mut others) = (pairs.len(), Vec::new());
     others.extend(pairs.take(SHOWN).map(|p| short(ctx.module, &p)));
-    if count > others.len() {
-        others.push(format!("and {} more", count - others.len()));
+    let more = count - others.len();
+    if !complete {
+        others.push(format!(
+            "and at least {more} more: there are too many to look at them all, so check again once these are settled"
+        ));
+    } else if more > 0 {
+        others.push(format!("and {more} more"));
     }
     let (graph, m) = (ctx.module.graph(u.graph), &*ctx.module);
     let (writer, other) = (graph.node(u.writer.node), graph.node(u.other.node));
@@ -204,6 +218,19 @@ fn advice(module: &Module, u: &Unordered, only: bool) -> String {
             crate::text::and(&outer)
         );
     }
+    // Whoever reads inside a call reads what there is when the call runs.
+    for (me, partner) in [(u.writer.node, u.other.node), (u.other.node, u.writer.node)] {
+        let readers = crate::story::readers_inside(module, u.graph, u.out, me);
+        if u.both_write && !readers.is_empty() {
+            text += &format!(
+                "; {}, inside `{me}`, read{} the memory, too, and can see what `{partner}` wrote only if `{me}` runs after `{partner}`",
+                and_quoted(&readers),
+                if readers.len() == 1 { "s" } else { "" },
+                me = graph.node(me).name,
+                partner = graph.node(partner).name,
+            );
+        }
+    }
     if !only {
         text += "; the further pairs need a decision each";
     }
@@ -235,7 +262,10 @@ pub fn note_repair(ctx: &mut Ctx<'_>) {
     let still = |p: &Unordered| {
         p.graph == u.graph && (nodes.contains(&p.writer.node) || nodes.contains(&p.other.node))
     };
-    let left = find(ctx.module, top, false);
+    let Found {
+        pairs: left,
+        complete,
+    } = find(ctx.module, top, false);
     if left.iter().any(still) {
         return;
     }
@@ -252,22 +282,34 @@ pub fn note_repair(ctx: &mut Ctx<'_>) {
                     "{done}; 1 pair without an order is left: `gsan graph lint` on the repaired graph shows it"
                 ),
                 n => format!(
-                    "{done}; {n} pairs without an order are left: `gsan graph lint` on the repaired graph shows them"
+                    "{done}; {}{n} pairs without an order are left: `gsan graph lint` on the repaired graph shows them",
+                    if complete { "" } else { "at least " }
                 ),
             };
         }
     }
 }
 
-/// The unordered pairs of a graph and everything inside it, the root's first; at most one if `first` is set.
-pub fn find(module: &Module, top: GraphId, first: bool) -> Vec<Unordered> {
+/// What was found.
+pub struct Found {
+    /// The pairs, the root's first.
+    pub pairs: Vec<Unordered>,
+    /// Whether these are all; if there are very many, only the first ones are looked for.
+    pub complete: bool,
+}
+
+/// The unordered pairs of a graph and everything inside it; at most one if `first` is set.
+pub fn find(module: &Module, top: GraphId, first: bool) -> Found {
     let family = module.family(top);
     let writes = writing_inputs(module, &family);
-    let mut found = Vec::new();
+    let mut found = Found {
+        pairs: Vec::new(),
+        complete: true,
+    };
     for g in family {
         graph(module, g, &writes, first, &mut found);
-        if first && !found.is_empty() {
-            found.truncate(1);
+        if first && !found.pairs.is_empty() {
+            found.pairs.truncate(1);
             break;
         }
     }
@@ -327,7 +369,10 @@ struct Query {
     to: NodeId,
 }
 
-fn graph(module: &Module, g: GraphId, writes: &Inputs, first: bool, found: &mut Vec<Unordered>) {
+/// Pairs of one graph that are looked at beyond the chain of writers.
+const BEYOND: usize = 4096;
+
+fn graph(module: &Module, g: GraphId, writes: &Inputs, first: bool, found: &mut Found) {
     let graph = module.graph(g);
     let mut order: Option<Order> = None;
     let mut queries: Vec<Query> = Vec::new();
@@ -345,73 +390,136 @@ fn graph(module: &Module, g: GraphId, writes: &Inputs, first: bool, found: &mut 
                     None => return,
                 },
             };
-            questions(module, g, out, writes, order, &mut queries);
+            Users::of(module, g, out, writes, order).chain(&mut queries);
         }
     }
     let Some(order) = order else { return };
+    let before = found.pairs.len();
+    found.pairs.extend(unreached(graph, &order, queries));
+    if first || found.pairs.len() == before {
+        return;
+    }
+    let mut seen: FxHashSet<(OutRef, InRef, InRef)> = FxHashSet::default();
+    let mut outs: Vec<OutRef> = Vec::new();
+    for p in &found.pairs[before..] {
+        seen.insert((p.out, p.writer, p.other));
+        if outs.last() != Some(&p.out) {
+            outs.push(p.out);
+        }
+    }
+    let mut queries = Vec::new();
+    for out in outs {
+        if !Users::of(module, g, out, writes, &order).all(&mut queries) {
+            found.complete = false;
+            break;
+        }
+    }
+    let more = unreached(graph, &order, queries);
+    found
+        .pairs
+        .extend(more.filter(|p| seen.insert((p.out, p.writer, p.other))));
+}
+
+/// The pairs whose question is answered with no.
+fn unreached(
+    graph: &crate::ir::Graph,
+    order: &Order,
+    queries: Vec<Query>,
+) -> impl Iterator<Item = Unordered> {
     let pairs: Vec<(NodeId, NodeId)> = queries.iter().map(|q| (q.from, q.to)).collect();
     let reached = order.all(graph, &pairs);
-    for (q, ok) in queries.into_iter().zip(reached) {
-        if !ok {
-            found.push(q.pair);
-            if first {
-                return;
+    queries
+        .into_iter()
+        .zip(reached)
+        .filter_map(|(q, ok)| (!ok).then_some(q.pair))
+}
+
+/// Who uses an output, by place in the order.
+struct Users {
+    graph: GraphId,
+    out: OutRef,
+    writers: Vec<(u32, InRef)>,
+    readers: Vec<(u32, InRef)>,
+}
+
+impl Users {
+    fn of(module: &Module, g: GraphId, out: OutRef, writes: &Inputs, order: &Order) -> Users {
+        let mut writers: Vec<(u32, InRef)> = Vec::new();
+        let mut readers: Vec<(u32, InRef)> = Vec::new();
+        for c in module.graph(g).consumers(out) {
+            let list = if writes.contains(&(g, *c)) {
+                &mut writers
+            } else if is_ignored(module, g, *c) {
+                continue;
+            } else {
+                &mut readers
+            };
+            list.push((order.rank(c.node), *c));
+        }
+        writers.sort();
+        writers.dedup_by_key(|w| w.0);
+        // Who writes, too, is a writer.
+        readers.retain(|r| writers.binary_search_by_key(&r.0, |w| w.0).is_err());
+        Users {
+            graph: g,
+            out,
+            writers,
+            readers,
+        }
+    }
+
+    fn ask(&self, from: InRef, to: InRef, writer: InRef, other: InRef, both_write: bool) -> Query {
+        Query {
+            pair: Unordered {
+                graph: self.graph,
+                out: self.out,
+                writer,
+                other,
+                both_write,
+            },
+            from: from.node,
+            to: to.node,
+        }
+    }
+
+    fn write_read(&self, w: (u32, InRef), r: (u32, InRef)) -> Query {
+        if w.0 < r.0 {
+            self.ask(w.1, r.1, w.1, r.1, false)
+        } else {
+            self.ask(r.1, w.1, w.1, r.1, false)
+        }
+    }
+
+    /// What decides whether anything is missing: neighbours only.
+    fn chain(&self, queries: &mut Vec<Query>) {
+        for w in self.writers.windows(2) {
+            queries.push(self.ask(w[0].1, w[1].1, w[0].1, w[1].1, true));
+        }
+        for r in &self.readers {
+            // The nearest writers decide: if the chain holds, the others are in order with those.
+            let after = self.writers.partition_point(|w| w.0 < r.0);
+            let near = [after.checked_sub(1), Some(after)];
+            for w in near.into_iter().flatten() {
+                if let Some(w) = self.writers.get(w) {
+                    queries.push(self.write_read(*w, *r));
+                }
             }
         }
     }
-}
 
-fn questions(
-    module: &Module,
-    g: GraphId,
-    out: OutRef,
-    writes: &Inputs,
-    order: &Order,
-    queries: &mut Vec<Query>,
-) {
-    let graph = module.graph(g);
-    let mut writers: Vec<(u32, InRef)> = Vec::new();
-    let mut readers: Vec<(u32, InRef)> = Vec::new();
-    for c in graph.consumers(out) {
-        let list = if writes.contains(&(g, *c)) {
-            &mut writers
-        } else if is_ignored(module, g, *c) {
-            continue;
-        } else {
-            &mut readers
-        };
-        list.push((order.rank(c.node), *c));
-    }
-    writers.sort();
-    writers.dedup_by_key(|w| w.0);
-    let mut ask = |from: InRef, to: InRef, writer: InRef, other: InRef, both_write: bool| {
-        let pair = Unordered {
-            graph: g,
-            out,
-            writer,
-            other,
-            both_write,
-        };
-        queries.push(Query {
-            pair,
-            from: from.node,
-            to: to.node,
-        });
-    };
-    for w in writers.windows(2) {
-        ask(w[0].1, w[1].1, w[0].1, w[1].1, true);
-    }
-    for (rank, r) in readers {
-        // The nearest writers decide: the others are in order with those.
-        let after = writers.partition_point(|w| w.0 < rank);
-        if writers.get(after).is_some_and(|w| w.0 == rank) {
-            continue;
+    /// Every pair; false if there are too many.
+    fn all(&self, queries: &mut Vec<Query>) -> bool {
+        for (i, w) in self.writers.iter().enumerate() {
+            for v in &self.writers[i + 1..] {
+                queries.push(self.ask(w.1, v.1, w.1, v.1, true));
+            }
+            for r in &self.readers {
+                queries.push(self.write_read(*w, *r));
+            }
+            if queries.len() > BEYOND {
+                return false;
+            }
         }
-        if let Some(w) = after.checked_sub(1).and_then(|i| writers.get(i)) {
-            ask(w.1, r, w.1, r, false);
-        }
-        if let Some(w) = writers.get(after) {
-            ask(r, w.1, w.1, r, false);
-        }
+        true
     }
 }
