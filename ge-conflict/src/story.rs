@@ -71,7 +71,7 @@ pub fn tell(
     focus: Option<InRef>,
     reason: &Reason,
 ) -> Story {
-    let users = users(module, g, out);
+    let users = around(module, g, out, true);
     let teller = Teller {
         module,
         g,
@@ -222,9 +222,15 @@ pub fn plain(memory: String, writes: Vec<String>, reason: &Reason) -> Story {
 }
 
 fn users(module: &Module, g: GraphId, out: OutRef) -> Users {
+    around(module, g, out, false)
+}
+
+/// `outside`: with those who use a loop's memory before and after the loop runs.
+fn around(module: &Module, g: GraphId, out: OutRef, outside: bool) -> Users {
     let mut walk = Walk {
         module,
         g,
+        outside,
         todo: vec![(g, out, None, true)],
         seen: [(g, out)].into_iter().collect(),
         all: Vec::new(),
@@ -241,6 +247,13 @@ fn users(module: &Module, g: GraphId, out: OutRef) -> Users {
         walk.down(g, out, here);
     }
     walk.states.sort_unstable();
+    if outside {
+        // Of the loop itself all is said by its states.
+        let states = &walk.states;
+        walk.all.retain(|u| {
+            u.what != Use::Loops || !states.contains(&(u.graph, u.at.node, u.at.index))
+        });
+    }
     let owner = owners.first().copied().unwrap_or((g, out));
     Users {
         owner,
@@ -256,6 +269,7 @@ type Place = (GraphId, OutRef, Option<NodeId>, bool);
 struct Walk<'a> {
     module: &'a Module,
     g: GraphId,
+    outside: bool,
     todo: Vec<Place>,
     seen: FxHashSet<(GraphId, OutRef)>,
     all: Vec<User>,
@@ -283,6 +297,12 @@ impl Walk<'_> {
         }
         self.states.push((g, id, index));
         let module = self.module;
+        if self.outside {
+            self.go_down(g, OutRef { node: id, index }, None);
+            if let Some(from) = module.graph(g).producer(InRef { node: id, index }) {
+                self.go(g, from, None);
+            }
+        }
         let subgraphs = &module.graph(g).node(id).subgraphs;
         for (place, s) in subgraphs.iter().enumerate() {
             let Some(s) = *s else { continue };
@@ -518,7 +538,7 @@ impl Teller<'_> {
             }
         }
         let kind = if states.len() > 1 {
-            "one piece of memory, because the body hands the one on as the other"
+            "one piece of memory as the file stands, because the body hands the one on as the other (with the copies they are apart)"
         } else {
             "one piece of memory for all rounds"
         };
@@ -551,6 +571,11 @@ impl Teller<'_> {
             kind if kind.is_const() => format!("{who}: a constant, written once before all runs"),
             Kind::Variable => format!("{who}: a variable, which keeps its value between runs"),
             Kind::While => format!("{who}: the loop's result {k}"),
+            _ if self.in_loop && self.starts_loop(g, out) => {
+                return Owner::Makes(format!(
+                    "{who} makes the state of the first round, as its output {k}"
+                ));
+            }
             _ if self.in_loop => {
                 return Owner::Makes(format!(
                     "{who} makes the next round's state, as its output {k}"
@@ -558,6 +583,13 @@ impl Teller<'_> {
             }
             _ => return Owner::Makes(format!("{who} makes it, as its output {k}")),
         })
+    }
+
+    /// Whether a loop is given this output: its state before the first round.
+    fn starts_loop(&self, g: GraphId, out: OutRef) -> bool {
+        let graph = self.module.graph(g);
+        let mut consumers = graph.consumers(out).iter().take(MAX_CONSUMERS);
+        consumers.any(|c| graph.node(c.node).kind == Kind::While)
     }
 
     /// The loop whose subgraph this is.

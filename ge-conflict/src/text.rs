@@ -364,13 +364,30 @@ fn warning(s: &mut String, r: &Report, w: &Warning, numbers: &[usize]) {
                     "compare",
                     &format!(
                         "conflict {n} is about the same memory, but another matter: its repair does not settle this warning; check again once \
-                         the order is settled, for the conflict may look different then"
+                         the order is settled, for the conflict may look different then{}",
+                        moved_edges(w, i)
                     ),
                 );
             }
         }
     }
     rule(s, &w.conflict, w.pass);
+}
+
+/// If a copy comes before an operator that the advice gives an edge to: what becomes of that edge.
+fn moved_edges(w: &Warning, i: &Inserted) -> String {
+    let before = i.before.as_ref().map_or(&[][..], |b| b.as_slice());
+    let Some(b) = before
+        .iter()
+        .find(|b| i.graph == w.graph && w.nodes.contains(&b.node))
+    else {
+        return String::new();
+    };
+    let (copy, node) = (&i.name, &b.node);
+    format!(
+        "; and the copy `{copy}` uses the memory in place of `{node}` then: --write moves the edges of \"control\" of `{node}` to the copy, \
+         but a copy put in by hand must have them in its own \"control\""
+    )
 }
 
 fn inserted(s: &mut String, n: usize, i: &Inserted, view: View<'_>) {
@@ -394,6 +411,14 @@ fn inserted(s: &mut String, n: usize, i: &Inserted, view: View<'_>) {
         && !story.repair.is_empty()
     {
         repair += &format!(": {}", story.repair);
+    }
+    let places = i.before.as_ref().map_or(0, |b| b.as_slice().len())
+        + i.after.as_ref().map_or(0, |a| a.as_slice().len());
+    if places > 1 {
+        repair += &format!(
+            "; it is one operator with {places} inputs and {places} outputs, one of each for each place just named, in that order: output 0 is \
+             the copy of input 0, and so on"
+        );
     }
     line(s, "repair", &repair);
     if !view.is_done() {

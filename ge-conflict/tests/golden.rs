@@ -26,7 +26,13 @@ fn input(case: &str) -> PathBuf {
     let text = std::fs::read_to_string(folder().join("../cases").join(format!("{case}.json")))
         .expect("the case");
     let v: Value = serde_json::from_str(&text).expect("JSON");
-    let path = std::env::temp_dir().join(format!("ge-conflict-{}-{case}.json", std::process::id()));
+    // Two tests use the same case at the same time: one must not read what the other has half written.
+    static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let n = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!(
+        "ge-conflict-{}-{n}-{case}.json",
+        std::process::id()
+    ));
     std::fs::write(&path, v["input"].to_string()).expect("a temporary file");
     path
 }

@@ -73,17 +73,14 @@ fn graph(ctx: &mut Ctx<'_>, g: GraphId) {
                  own, because the caller may choose its address)"
             )
         };
-        let why = format!("{why} ({})", cause(ctx.module.graph(g).node(id)));
+        let why = format!("{why} ({})", cause(ctx, g, id));
         clean(ctx, g, &[id], &format!("{name}_MemSet"), why);
     }
     if !shared.is_empty() {
         let names: Vec<String> = shared
             .iter()
             .take(4)
-            .map(|id| {
-                let n = ctx.module.graph(g).node(*id);
-                format!("`{}` ({})", n.name, cause(n))
-            })
+            .map(|id| format!("`{}` ({})", ctx.name(g, *id), cause(ctx, g, *id)))
             .collect();
         let why = format!(
             "{}{} {} to memory in which the sums of the last run still are",
@@ -120,27 +117,14 @@ fn is_atomic(graph: &Graph, n: &Node) -> bool {
         Some(_) => true,
         None => false,
     };
-    [
-        names::ATOMIC_IN,
-        names::ATOMIC_OUT,
-        names::ATOMIC_WORKSPACE,
-        names::ATOMIC_WORKSPACE2,
-    ]
-    .iter()
-    .any(|a| listed(a))
+    LISTED.iter().any(|a| listed(a))
 }
 
 /// A copy of this run without which an operator would read the caller's memory itself, and so not count as adding up.
 fn new_copy(ctx: &Ctx<'_>, g: GraphId, id: NodeId) -> Option<String> {
     let graph = ctx.module.graph(g);
-    let listed = [
-        names::ATOMIC_IN,
-        names::ATOMIC_OUT,
-        names::ATOMIC_WORKSPACE,
-        names::ATOMIC_WORKSPACE2,
-    ];
     let n = graph.node(id);
-    if listed.iter().any(|a| n.attrs.has(a)) {
+    if LISTED.iter().any(|a| n.attrs.has(a)) {
         return None;
     }
     n.inputs.iter().find_map(|i| {
@@ -156,26 +140,66 @@ fn new_copy(ctx: &Ctx<'_>, g: GraphId, id: NodeId) -> Option<String> {
     })
 }
 
+const LISTED: [&str; 4] = [
+    names::ATOMIC_OUT,
+    names::ATOMIC_IN,
+    names::ATOMIC_WORKSPACE,
+    names::ATOMIC_WORKSPACE2,
+];
+
 /// What says that an operator adds to its output.
-fn cause(n: &Node) -> String {
-    let listed = [
-        names::ATOMIC_IN,
-        names::ATOMIC_OUT,
-        names::ATOMIC_WORKSPACE,
-        names::ATOMIC_WORKSPACE2,
-    ]
-    .into_iter()
-    .find(|a| n.attrs.has(a));
-    match listed {
-        Some(a) => format!("it has the attribute `{a}`"),
-        None if n.attrs.has(names::IS_ATOMIC) => {
-            format!("it has the attribute `{}`", names::IS_ATOMIC)
-        }
-        None => format!(
-            "it is {} of the library HCCL (\"kernel_lib\": \"hccl\"), which adds up, and no input of it is the caller's memory itself",
-            crate::text::with_article(&n.ty)
-        ),
+fn cause(ctx: &Ctx<'_>, g: GraphId, id: NodeId) -> String {
+    let n = ctx.module.graph(g).node(id);
+    if let Some(a) = LISTED.into_iter().find(|a| n.attrs.has(a)) {
+        return format!("it has the attribute `{a}`");
     }
+    let what = if n.attrs.has(names::IS_ATOMIC) {
+        format!("it has the attribute `{}`", names::IS_ATOMIC)
+    } else {
+        format!(
+            "it is {} of the library HCCL (\"kernel_lib\": \"hccl\")",
+            crate::text::with_article(&n.ty)
+        )
+    };
+    let data = match new_copy(ctx, g, id) {
+        Some(copy) => format!("with the copy `{copy}` of a conflict above none is any more"),
+        None => "none is".to_owned(),
+    };
+    format!(
+        "{what}, and by a rule of GE such an operator counts as adding up unless an input of it is the caller's memory itself; {data}"
+    )
+}
+
+/// The memory that an operator adds to, by anchor, as far as the file tells.
+fn memory(n: &Node) -> Vec<String> {
+    let numbers = |name: &str| n.attrs.ints(name).unwrap_or_default();
+    let outs = numbers(names::ATOMIC_OUT);
+    let ins = numbers(names::ATOMIC_IN);
+    let mut list: Vec<String> = outs.iter().map(|k| format!("{}.out.{k}", n.name)).collect();
+    list.extend(ins.iter().map(|k| format!("{}.in.{k}", n.name)));
+    if [names::ATOMIC_WORKSPACE, names::ATOMIC_WORKSPACE2]
+        .iter()
+        .any(|a| n.attrs.has(a))
+    {
+        list.push(format!("working memory of `{}`", n.name));
+    }
+    if list.is_empty() && !n.outputs.is_empty() {
+        list.extend((0..n.outputs.len().min(4)).map(|k| format!("{}.out.{k}", n.name)));
+    }
+    if list.is_empty() {
+        list.push(format!("what `{}` adds to", n.name));
+    }
+    list
+}
+
+/// Inputs that are the operator's outputs, too, and who makes them.
+fn in_place(n: &Node) -> Vec<(usize, usize, NodeId)> {
+    (0..n.outputs.len())
+        .filter_map(|o| {
+            let k = n.ref_input_of(o)?;
+            Some((o, k, n.inputs.get(k)?.from?.node))
+        })
+        .collect()
 }
 
 /// Whether an input is the user's. A copy that a later pass of an earlier run put in between does not change that: otherwise
@@ -243,6 +267,29 @@ fn feeds_collectives_only(graph: &Graph, id: NodeId, looped: bool) -> bool {
         })
 }
 
+/// Notes on memory that is an input as well: then somebody writes it anew in every run.
+fn shared_with_input(graph: &Graph, atomic: &[NodeId]) -> Vec<String> {
+    atomic
+        .iter()
+        .take(6)
+        .map(|id| graph.node(*id))
+        .flat_map(|n| in_place(n).into_iter().map(move |x| (n, x)))
+        .filter(|(_, (_, _, from))| {
+            let kind = graph.node(*from).kind;
+            !(kind.is_data() || kind.is_const() || kind.is_var_like())
+        })
+        .map(|(n, (o, k, from))| {
+            format!(
+                "{me}.out.{o} is {me}.in.{k}, updated in place, which `{}` makes first; the rule sets it to zero without looking at that, \
+                 and `{}` writes after it",
+                graph.node(from).name,
+                graph.node(from).name,
+                me = n.name
+            )
+        })
+        .collect()
+}
+
 fn clean(ctx: &mut Ctx<'_>, g: GraphId, atomic: &[NodeId], name: &str, why: String) {
     let first = ctx.name(g, atomic[0]);
     let names: Vec<String> = atomic
@@ -256,16 +303,27 @@ fn clean(ctx: &mut Ctx<'_>, g: GraphId, atomic: &[NodeId], name: &str, why: Stri
         "memory that operators add to is set to zero before each run",
         (
             format!("{first}.out"),
-            format!("{first}.out of the run before"),
+            match names.get(1..).unwrap_or_default() {
+                [] => format!("{first}.out of the run before"),
+                rest => format!(
+                    "{first}.out of the run before, and the same for {}{}",
+                    and(rest),
+                    if more > 0 { format!(" and {more} more") } else { String::new() }
+                ),
+            },
         ),
         why,
     )
     .order("it does not matter here: whatever runs first in the next run finds the sums of the run before")
     .repair(format!(
-        "`{name}` sets the memory to zero before {} {}; control edges make it run first",
+        "`{name}` sets the memory to zero before {} {}; control edges make it run first, and they say as well whose memory it is: \
+         `{name}` has no inputs, outputs or attributes",
         and(&names),
         if atomic.len() == 1 { "runs" } else { "run" }
     ));
+    let reason = shared_with_input(ctx.module.graph(g), atomic)
+        .into_iter()
+        .fold(reason, Reason::note);
     let reason = match atomic.iter().find_map(|id| Some((*id, new_copy(ctx, g, *id)?))) {
         Some((id, copy)) => reason.note(format!(
             "in the file, `{me}` reads the caller's memory itself, and then it does not count as adding up; with the copy `{copy}` of a \
@@ -279,15 +337,19 @@ fn clean(ctx: &mut Ctx<'_>, g: GraphId, atomic: &[NodeId], name: &str, why: Stri
         .take(6)
         .map(|id| {
             let n = ctx.module.graph(g).node(*id);
-            format!("`{}` ({}) adds to it", n.name, n.ty)
+            format!("`{}` ({}) adds to {}", n.name, n.ty, and(&memory(n)))
         })
         .chain((more > 0).then(|| format!("and {more} more")))
         .collect();
-    let memory = names
+    let mut places: Vec<String> = atomic
         .iter()
-        .map(|n| format!("what {n} adds to"))
-        .collect::<Vec<_>>();
-    let story = crate::story::plain(and(&memory), writes, &reason);
+        .take(6)
+        .flat_map(|id| memory(ctx.module.graph(g).node(*id)))
+        .collect();
+    if more > 0 {
+        places.push(format!("that of {more} more"));
+    }
+    let story = crate::story::plain(and(&places), writes, &reason);
     let mut node = Node::new(name, "MemSet");
     node.stream = ctx.module.graph(g).node(atomic[0]).stream;
     let id = ctx.add_node(g, node, story, &reason);
@@ -305,17 +367,30 @@ fn clean(ctx: &mut Ctx<'_>, g: GraphId, atomic: &[NodeId], name: &str, why: Stri
         let n = graph.node(*a);
         add(
             *a,
-            format!("`{}` adds to the memory that `{name}` sets to zero", n.name),
+            format!(
+                "`{}` adds to memory that `{name}` sets to zero ({})",
+                n.name,
+                and(&memory(n))
+            ),
         );
         if n.is_hccl() {
             for f in n.inputs.iter().filter_map(|i| i.from) {
                 let k = graph.node(f.node).kind;
                 if !(k.is_data() || k.is_const() || k.is_var_like()) {
                     let source = &graph.node(f.node).name;
-                    add(
-                        f.node,
-                        format!("`{source}` writes what `{}` adds to", n.name),
-                    );
+                    let shared = in_place(n).into_iter().find(|x| x.2 == f.node);
+                    let why = match shared {
+                        Some((o, k, _)) => format!(
+                            "`{source}` makes {me}.in.{k}, which is the same memory as {me}.out.{o}: `{name}` must not set it to zero \
+                             after that",
+                            me = n.name
+                        ),
+                        None => format!(
+                            "`{source}` makes an input of the collective `{}`: by a rule of GE that, too, comes after `{name}`",
+                            n.name
+                        ),
+                    };
+                    add(f.node, why);
                 }
             }
         }

@@ -408,6 +408,7 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
             r.precaution("all rounds of a loop work in one piece of memory, which by rule is parted from their own")
         }
     };
+    let second = what.second_copy(&inputs, &results);
     // Both are told of the graph before any copy.
     let told_inputs = inputs.first().map(|first| {
         let a = ctx.module.out_name(body, *first);
@@ -438,12 +439,7 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
             "graph {gname} is the body of the loop `{name}`, one round of it: its result {a} ({made}) is the next round's state {k}, in \
              the memory of this round's state; {}{}",
             clash,
-            if inputs.is_empty() {
-                ""
-            } else {
-                "; with the copy of the round's inputs (the conflict before), what the round reads is kept, and this copy sees to it that no \
-                 result is written before that one is made (a precaution where edges order that)"
-            }
+            second
         );
         let reason = reason("a loop body's results", a, format!("{name}.out.{k}"), why)
             .title("a round of a loop would write the next round's state before it has ended")
@@ -534,6 +530,47 @@ impl LoopBody<'_> {
             "no operator was found here that would read the state after the next one is written, so this is a precaution: {RULE}"
         );
         (text, false)
+    }
+
+    /// What the copy of the results is for, if the inputs get one, too: needed in this graph, or a precaution.
+    fn second_copy(&self, inputs: &[OutRef], results: &[InRef]) -> String {
+        if inputs.is_empty() {
+            return String::new();
+        }
+        let graph = self.module.graph(self.body);
+        let sink = graph.node(self.out);
+        for at in results {
+            let Some(from) = graph.producer(*at) else {
+                continue;
+            };
+            let k = sink.parent_output(at.index as usize);
+            let result = self.module.in_name(self.body, *at);
+            for o in reverse_chain(graph, from) {
+                let node = graph.node(o.node);
+                if node.kind.is_data() && node.parent_index() != Some(k) {
+                    return format!(
+                        "; the copy of the round's inputs (the conflict before) is not enough in this graph: the copied value of `{}` would be {result}, \
+                         so making the copy would itself write state {k}, which the same copy reads; a second copy, of the results, parts the \
+                         two",
+                        node.name
+                    );
+                }
+                let late = inputs
+                    .iter()
+                    .any(|d| d.node == o.node || crate::story::runs_before(graph, d.node, o.node));
+                if !late {
+                    return format!(
+                        "; the copy of the round's inputs (the conflict before) is not enough in this graph: no edge makes `{}`, which makes \
+                         {result}, run after that copy, so it could write state {k} before that is copied; a second copy, of the results, is \
+                         only made at the round's end",
+                        node.name
+                    );
+                }
+            }
+        }
+        "; but once the round's inputs are copied (the conflict before), this second copy, of the results, is only a precaution in this graph: \
+         edges make all that writes a result run after the inputs are copied"
+            .to_owned()
     }
 
     /// Inputs that read this memory, through operators that hand it on, without the body's results.
