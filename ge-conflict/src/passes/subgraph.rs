@@ -408,7 +408,12 @@ fn while_body(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) -> Result<(), PassError
             r.precaution("all rounds of a loop work in one piece of memory, which by rule is parted from their own")
         }
     };
-    let second = what.second_copy(&inputs, &results);
+    // If both are precautions, that is said already.
+    let second = if disturbed {
+        what.second_copy(&inputs, &results)
+    } else {
+        String::new()
+    };
     // Both are told of the graph before any copy.
     let told_inputs = inputs.first().map(|first| {
         let a = ctx.module.out_name(body, *first);
