@@ -322,7 +322,7 @@ impl Wide {
         new: WideRecord,
     ) -> Option<Conflict> {
         let prior = prior_of(old);
-        if me.happened_before(old.thread(), old.epoch(), warp_of(old)) {
+        if self.is_before(me, old) {
             return self.stale(me, prior, access, old.mask() & new.mask());
         }
         let class = match class_of(me, prior, access.op.scope()) {
@@ -390,7 +390,7 @@ impl Wide {
                 && (record.thread() != old.thread()
                     || warp_of(record) != warp_of(old)
                     || self.is_mine(me, record))
-                && me.happened_before(record.thread(), record.epoch(), warp_of(record))
+                && self.is_before(me, record)
             {
                 return true;
             }
