@@ -2,10 +2,11 @@
 
 use crate::clock::State;
 use crate::layout::{
-    BlockEntry, BlockState, Counters, GlobalState, LaunchRecord, ModuleState, SmSlots, Tenant,
-    ThreadState,
+    BlockEntry, BlockState, Counters, GlobalState, LaunchRecord, ModuleState, Scope, SmSlots,
+    Tenant, ThreadState,
 };
 use crate::machine::{Machine, field};
+use crate::mutants::{Edge, without};
 use crate::warps::WARP;
 use core::mem::{offset_of, size_of};
 
@@ -69,6 +70,23 @@ pub fn dynamic_shared<M: Machine>(m: M) -> u32 {
     m.load32(field!(launch(m), LaunchRecord, dynamic_shared))
 }
 
+/// After `griddepcontrol.wait`: the launches before have ended, and what they did is known.
+pub fn grid_wait<M: Machine>(me: State<M>) {
+    let m = me.m;
+    let row = m.load64(field!(launch(m), LaunchRecord, wait_row));
+    if row == 0 || without(Edge::GridWait) {
+        return;
+    }
+    let waited = field!(me.addr, ThreadState, waited);
+    let epoch = me.start_epoch();
+    let alone = m.load32(field!(me.addr, ThreadState, users)) == 1;
+    if !alone || m.load32_acquire(waited) != epoch {
+        me.import_row(row);
+        m.fence(Scope::Cta);
+        m.store32_release(waited, epoch);
+    }
+}
+
 /// A thread leaves. The last one publishes what the block did and knows, and gives the slot back.
 pub fn exit<M: Machine>(m: M) {
     let block = find(m);
@@ -81,7 +99,7 @@ pub fn exit<M: Machine>(m: M) {
     let state = State::at(m, m.load64(field!(block, BlockState, thread)));
     let launch = m.load64(field!(block, BlockState, launch));
     // The other threads' clocks were raised with relaxed operations.
-    m.fence(crate::layout::Scope::Gpu);
+    m.fence(Scope::Gpu);
     state.publish_row(m.load64(field!(launch, LaunchRecord, out_row)));
     if m.dynamic_shared() & 1 == 0 {
         m.store64(block.wrapping_sub(offset_of!(BlockEntry, state) as u64), 0);

@@ -424,7 +424,12 @@ fn shadow_of_variable<C: Cell, M: Machine>(me: State<M>, addr: u64, size: u32) -
 
 /// Calls `f` with the hashed sync cell of each word.
 #[inline]
-fn for_sync_cells<C: Cell, M: Machine>(me: State<M>, addr: u64, size: u32, mut f: impl FnMut(C)) {
+pub fn for_sync_cells<C: Cell, M: Machine>(
+    me: State<M>,
+    addr: u64,
+    size: u32,
+    mut f: impl FnMut(C),
+) {
     let table = me.m.load64(field!(me.global, GlobalState, sync_cells));
     let mask = me.m.load32(field!(me.global, GlobalState, sync_mask));
     let mut word = addr / WORD;

@@ -300,6 +300,7 @@ impl Device {
             global: self.global,
             base_row: self.rows + 4 * n * u64::from(base),
             out_row: self.rows + 4 * n * u64::from(out),
+            wait_row: 0,
             launch_id: id,
             module_id: 0,
             dynamic_shared: 0,
@@ -314,6 +315,16 @@ impl Device {
     pub fn set_launch_flags(&self, launch: u64, flags: u32) {
         let record = LaunchRecord {
             flags,
+            ..self.memory.read(launch)
+        };
+        self.memory.write(launch, &record);
+    }
+
+    /// Gives a launch the row that its waiting for the launch before adds.
+    pub fn set_wait_row(&self, launch: u64, row: u32) {
+        let n = u64::from(self.shape.num_sms * self.shape.slots_per_sm);
+        let record = LaunchRecord {
+            wait_row: self.rows + 4 * n * u64::from(row),
             ..self.memory.read(launch)
         };
         self.memory.write(launch, &record);

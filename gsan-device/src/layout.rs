@@ -24,7 +24,7 @@ use core::mem::{align_of, offset_of, size_of};
 pub type Epoch = u32;
 
 /// Bumped whenever a struct of this file changes; the host writes it, the runtime's module exports it.
-pub const LAYOUT_VERSION: u32 = 3;
+pub const LAYOUT_VERSION: u32 = 4;
 
 /// Bytes of user memory that one shadow cell covers.
 pub const WORD: u64 = 4;
@@ -69,7 +69,7 @@ const _: () = {
     // Model checks have smaller ones.
     assert!(
         cfg!(loom)
-            || (size_of::<ThreadState>() == 576 + 64 + 2048 + 3 * 128 + 4096
+            || (size_of::<ThreadState>() == 576 + 8 + 64 + 2048 + 3 * 128 + 4096
                 && size_of::<Snapshot>() == 144)
     );
     assert!(size_of::<Tenant>() == 28);
@@ -78,7 +78,7 @@ const _: () = {
     assert!(p.same_warp(PartialClock::new(0xffff, 31, 1)));
     assert!(!p.same_warp(PartialClock::new(0xfffe, 31, 1)));
     assert!(!PartialClock::new(0, 0, 0).is_empty());
-    assert!(size_of::<LaunchRecord>() == 40 && align_of::<LaunchRecord>() == 8);
+    assert!(size_of::<LaunchRecord>() == 48 && align_of::<LaunchRecord>() == 8);
     assert!(size_of::<BlockState>() == 32 && size_of::<BlockState>() as u32 <= BlockState::ROOM);
     assert!(size_of::<BlockEntry>() == 48);
     assert!(size_of::<ModuleState>() == 24);

@@ -18,6 +18,7 @@ pub mod layout;
 pub mod block;
 pub mod cell;
 pub mod clock;
+pub mod cluster;
 pub mod detector;
 pub mod machine;
 pub mod mutants;

@@ -64,11 +64,17 @@ pub enum Edge {
     BlockSync,
     /// Each `fence.sc` synchronises with the next.
     ScOrder,
+    /// A cluster's barriers and flags release.
+    ClusterRelease,
+    /// A cluster's barriers and flags acquire.
+    ClusterAcquire,
+    /// A launch that waits for the one before knows what that one did.
+    GridWait,
 }
 
 impl Edge {
     /// All of them.
-    pub const ALL: [Edge; 29] = [
+    pub const ALL: [Edge; 32] = [
         Edge::AcquireMerge,
         Edge::ReleasePublish,
         Edge::FenceRelease,
@@ -98,6 +104,9 @@ impl Edge {
         Edge::PartialMerge,
         Edge::BlockSync,
         Edge::ScOrder,
+        Edge::ClusterRelease,
+        Edge::ClusterAcquire,
+        Edge::GridWait,
     ];
 }
 

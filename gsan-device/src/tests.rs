@@ -12,6 +12,8 @@ mod reference {
     include!("tests/harness.rs");
     #[path = "atomics.rs"]
     mod atomics;
+    #[path = "cluster.rs"]
+    mod cluster;
     #[path = "fences.rs"]
     mod fences;
     #[path = "life.rs"]
@@ -31,6 +33,8 @@ mod wide {
     mod atomics;
     #[path = "bytes.rs"]
     mod bytes;
+    #[path = "cluster.rs"]
+    mod cluster;
     #[path = "fences.rs"]
     mod fences;
     #[path = "life.rs"]

@@ -448,6 +448,7 @@ impl Wide {
         let mut siblings = 0;
         let mut oldest = WideRecord::default();
         let mut oldest_slot = RECORDS;
+        let mut overtaken = RECORDS;
         let mut slot = 0;
         while slot < RECORDS {
             let old = self.load(m, slot);
@@ -455,7 +456,11 @@ impl Wide {
                 if place == RECORDS {
                     place = slot;
                 }
-            } else if implies(new, old)
+            } else if self.reads_from(me, new, old) {
+                overtaken = slot;
+            }
+            if !old.is_empty()
+                && implies(new, old)
                 && (new.writes() || new.op().scope() != Scope::None || old.observation() == 0)
             {
                 if self.is_before(me, old)
@@ -493,6 +498,10 @@ impl Wide {
             state += 1;
         }
         if place == RECORDS {
+            // Whoever comes after the new one comes after this one, too: nothing is lost.
+            place = overtaken;
+        }
+        if place == RECORDS {
             place = self.victim(me, new, state & 0xffff);
             let lost = if place < RECORDS {
                 self.load(m, place)
@@ -507,6 +516,20 @@ impl Wide {
             self.store(m, place, new.with_observation(observed));
         }
         state
+    }
+
+    /// Whether the new access is an atomic that has observed the old write: PTX's causality order has the old one before the
+    /// new one then, whatever their own orders are.
+    #[inline]
+    fn reads_from<M: Machine>(self, me: State<M>, new: WideRecord, old: WideRecord) -> bool {
+        let (n, o) = (new.op(), old.op());
+        new.writes()
+            && matches!(n.access(), Access::Rmw | Access::Cas)
+            && old.writes()
+            && o.scope() != Scope::None
+            && (n.size(), new.mask()) == (o.size(), old.mask())
+            && covers(me, n.scope(), old.thread())
+            && covers(me, o.scope(), old.thread())
     }
 
     /// Which record makes room. Writers stay: a reader takes a reader's place as reservoir sampling has it, or none.

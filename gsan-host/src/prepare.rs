@@ -16,6 +16,8 @@ pub(crate) struct Kernel {
     pub(crate) hidden_parameter: bool,
     /// `.reqntid`
     pub(crate) required_threads: Option<[u32; 3]>,
+    /// `.reqnctapercluster`
+    pub(crate) required_cluster: Option<[u32; 3]>,
     /// Its hooks tell the warps of a block apart.
     pub(crate) intra_block: bool,
 }
@@ -236,6 +238,7 @@ fn kernels(entries: Vec<EntryInfo>, hidden: Hidden) -> Vec<Kernel> {
                 },
                 hidden_parameter: declared || hidden == Hidden::Added,
                 required_threads: entry.required_threads,
+                required_cluster: entry.required_cluster,
                 intra_block: entry.intra_block,
             }
         })

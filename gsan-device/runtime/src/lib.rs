@@ -7,7 +7,7 @@ use gsan_device::clock::State;
 use gsan_device::layout::{NO_SITE, Op};
 use gsan_device::machine::Machine;
 use gsan_device::nvptx::{Format, Nvptx};
-use gsan_device::{block, detector};
+use gsan_device::{block, cluster, detector};
 
 /// By the block's first thread, before the first barrier.
 #[unsafe(no_mangle)]
@@ -80,6 +80,30 @@ pub extern "C" fn __gsan_barrier_after(state: u64, id: u32, count: u32) {
 #[unsafe(no_mangle)]
 pub extern "C" fn __gsan_block_sync(state: u64) {
     detector::block_sync(State::at(Nvptx, state), true);
+}
+
+/// Before a warp arrives at its cluster's barrier.
+#[unsafe(no_mangle)]
+pub extern "C" fn __gsan_cluster_arrive(state: u64) {
+    cluster::arrive::<Format, _>(State::at(Nvptx, state));
+}
+
+/// Before a strong write to shared memory that other blocks of the cluster may read.
+#[unsafe(no_mangle)]
+pub extern "C" fn __gsan_cluster_release(state: u64) {
+    cluster::release::<Format, _>(State::at(Nvptx, state));
+}
+
+/// After waiting at the cluster's barrier, and after a strong read of shared memory that other blocks may have written.
+#[unsafe(no_mangle)]
+pub extern "C" fn __gsan_cluster_acquire(state: u64) {
+    cluster::acquire::<Format, _>(State::at(Nvptx, state));
+}
+
+/// After `griddepcontrol.wait`.
+#[unsafe(no_mangle)]
+pub extern "C" fn __gsan_grid_wait(state: u64) {
+    block::grid_wait(State::at(Nvptx, state));
 }
 
 /// Before a thread leaves the kernel.

@@ -149,6 +149,10 @@ pub struct ThreadState {
     pub sc_block: Epoch,
     /// Epoch of the last plain access or write that a cell recorded.
     pub last_record: Epoch,
+    /// `start_epoch` of the tenant that has imported its launch's `wait_row`.
+    pub waited: Epoch,
+    /// Zero.
+    pub reserved: u32,
     /// The release of the device's last `fence.sc` ([`SyncClock`](super::SyncClock)); of a device's first thread only.
     pub sc_device: u64,
     /// The same for system scope; of the very first thread only.
@@ -267,19 +271,34 @@ pub struct LaunchRecord {
     pub base_row: u64,
     /// `num_threads` epochs, a copy of `base_row` at first: exiting blocks raise it.
     pub out_row: u64,
+    /// `num_threads` epochs: what a `griddepcontrol.wait` adds, the row in which the launch before publishes. 0: nothing,
+    /// the launch started after that one.
+    pub wait_row: u64,
     /// Number of the launch.
     pub launch_id: u32,
     /// Number of the module; a site index alone means nothing without it.
     pub module_id: u32,
     /// Dynamic shared memory that the user asked for (the launch itself asks for more), bytes.
     pub dynamic_shared: u32,
-    /// [`LaunchRecord::INTRA_BLOCK`].
+    /// [`LaunchRecord::INTRA_BLOCK`], [`LaunchRecord::cluster_flags`].
     pub flags: u32,
 }
 
 impl LaunchRecord {
     /// The kernel's barriers call their hooks, and the block's warps are to be told apart.
     pub const INTRA_BLOCK: u32 = 1;
+
+    /// The flags that say the launch's cluster shape, in blocks. (A cluster has at most 16.)
+    pub fn cluster_flags(shape: [u32; 3]) -> u32 {
+        let side = |n: u32| n.wrapping_sub(1) & 15;
+        side(shape[0]) << 4 | side(shape[1]) << 8 | side(shape[2]) << 12
+    }
+
+    /// The cluster shape that `flags` say, in blocks.
+    pub fn cluster_of(flags: u32) -> [u32; 3] {
+        let side = |at: u32| (flags >> at & 15) + 1;
+        [side(4), side(8), side(12)]
+    }
 }
 
 /// What a block's threads share: at the end of its shared memory, or in the device's block table.

@@ -76,6 +76,17 @@ pub(super) struct Recorded {
     pub(super) flags: u32,
 }
 
+/// What the launch record's flags say of a launch.
+fn launch_flags(spec: &LaunchSpec, kernel: &Kernel) -> u32 {
+    let warps = if kernel.intra_block {
+        LaunchRecord::INTRA_BLOCK
+    } else {
+        0
+    };
+    let cluster = spec.cluster.or(kernel.required_cluster);
+    warps | LaunchRecord::cluster_flags(cluster.unwrap_or([1, 1, 1]))
+}
+
 /// A launch that passed the checks.
 struct Planned {
     kernel: Rc<Kernel>,
@@ -192,11 +203,7 @@ impl Session {
                 launch_id: id.0,
                 module_id: spec.module.0,
                 dynamic_shared: spec.dynamic_shared,
-                flags: if planned.kernel.intra_block {
-                    LaunchRecord::INTRA_BLOCK
-                } else {
-                    0
-                },
+                flags: launch_flags(spec, &planned.kernel),
             };
             let record = self.prepare_record(spec.stream, recorded)?;
             planned.params.push(record.to_le_bytes().to_vec());
@@ -268,6 +275,7 @@ impl Session {
             global: checked.runtime.devices[device].address(),
             base_row: rows.base,
             out_row: rows.out,
+            wait_row: 0,
             launch_id: launch.launch_id,
             module_id: launch.module_id,
             dynamic_shared: launch.dynamic_shared,
