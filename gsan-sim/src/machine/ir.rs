@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::alu::compare::Combine;
 use super::alu::integer::CarryFn;
 use super::alu::{Fn1, Fn2, Fn3, Fn4, FnCmp};
+use super::element::{Element, Product};
 use super::ty::{Row, Ty};
 
 /// A 64-bit register slot of the frame, or with [`CONSTANT`] a row of the program's constants.
@@ -529,6 +530,16 @@ pub struct WarpOp {
     pub mask: Src,
 }
 
+/// Which operand of a product a fragment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Role {
+    A,
+    B,
+    /// C and D.
+    Sum,
+}
+
 /// Instructions on matrices that a whole warp holds together.
 #[derive(Debug)]
 #[allow(missing_docs)]
@@ -547,17 +558,53 @@ pub enum MatrixOp {
         addr: Addr,
         transposed: bool,
     },
-    /// `mma.sync` with m = 16 and n = 8.
+    /// `mma.sync` and `wmma.mma`, which differ in where the elements lie.
     Multiply {
-        k: u32,
-        /// Types of d, a, b, c.
-        types: [Ty; 4],
-        saturate: bool,
+        product: Product,
+        wmma: bool,
         d: Box<[Reg]>,
         a: Box<[Src]>,
         b: Box<[Src]>,
         c: Box<[Src]>,
     },
+    /// `wmma.load` and `wmma.store`.
+    Tile {
+        store: bool,
+        rows: usize,
+        columns: usize,
+        element: Element,
+        /// Whether a column's elements are neighbours in memory.
+        by_column: bool,
+        space: Space,
+        addr: Addr,
+        /// Elements from one row (or column) to the next.
+        stride: Src,
+        registers: Box<[Reg]>,
+    },
+    /// `wgmma.mma_async`: the warp's 16 rows of the product.
+    Group(GroupProduct),
+    /// `wgmma.commit_group`.
+    GroupCommit,
+    /// `wgmma.wait_group`: at most that many groups may be pending.
+    GroupWait(u32),
+}
+
+/// `wgmma.mma_async`.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct GroupProduct {
+    /// Of one warp: 16 rows.
+    pub product: Product,
+    pub d: Box<[Reg]>,
+    /// Four registers, or one with a descriptor.
+    pub a: Box<[Src]>,
+    pub b: Src,
+    /// Whether D starts from what it holds.
+    pub accumulate: PredSrc,
+    /// Whether A and B are negated.
+    pub negate: [bool; 2],
+    /// Whether A and B are stored with M or N, not K, as the leading dimension.
+    pub transposed: [bool; 2],
 }
 
 /// Where an instruction stands.

@@ -4,6 +4,7 @@
 //! instruction for a group of lanes; `memory` is the address space.
 
 mod alu;
+mod element;
 mod exec;
 mod ir;
 mod launch;

@@ -186,6 +186,8 @@ pub struct Warp {
     pub sticky: u32,
     /// Lanes that a barrier's current phase has counted, by barrier.
     pub counted: [u32; BARRIERS],
+    /// `wgmma.commit_group`s so far.
+    pub groups_committed: u32,
     /// Position in the list of ready warps; `u32::MAX`: not in it.
     pub ready_at: u32,
 }

@@ -1,12 +1,11 @@
 //! Matrices that a warp holds together. Element (row, column) of a fragment lies where the PTX manual's figures have it:
 //! lane = 4 × row + column / (elements per register), for 8 rows at a time.
 
-use super::{Exec, Failed, Flow, Halt, write};
-use crate::machine::alu::round::{BF16, E4M3, E5M2, F16};
-use crate::machine::ir::{MatrixOp, Src};
+use super::{End, Exec, Failed, Flow, Halt, write};
+use crate::machine::ir::MatrixOp;
 use crate::machine::state::{State, Warp};
 use crate::machine::stop::FaultKind;
-use crate::machine::ty::{Row, Ty, extend};
+use crate::machine::ty::Row;
 
 impl Exec<'_> {
     /// All lanes of the warp must come to the instruction.
@@ -107,92 +106,26 @@ impl Exec<'_> {
                     }
                 }
             }
-            MatrixOp::Multiply { .. } => self.multiply(warp, op),
+            MatrixOp::Multiply {
+                product,
+                wmma,
+                d,
+                a,
+                b,
+                c,
+            } => self.multiply(warp, product, *wmma, d, [a, b, c]),
+            MatrixOp::Tile { .. } => self.tile(warp, op)?,
+            MatrixOp::Group(op) => self.group_product(warp, op)?,
+            MatrixOp::GroupCommit => warp.groups_committed += 1,
+            MatrixOp::GroupWait(pending) => {
+                if !self.group_is_done(warp, *pending) {
+                    // The other warps of the warpgroup come first; then the instruction is tried again.
+                    return Ok(Flow::End(End::Preempted));
+                }
+            }
         }
         warp.groups[current].pc += 1;
         Ok(Flow::Moved)
-    }
-
-    fn multiply(&mut self, warp: &mut Warp, op: &MatrixOp) {
-        let MatrixOp::Multiply {
-            k,
-            types,
-            saturate,
-            d,
-            a,
-            b,
-            c,
-        } = op
-        else {
-            return;
-        };
-        let [dt, at, bt, _] = *types;
-        let frame = warp.groups[warp.current].frame;
-        let k = *k as usize;
-        let rows = |list: &[Src]| {
-            list.iter()
-                .map(|&s| *self.row(warp, frame, s))
-                .collect::<Vec<Row>>()
-        };
-        let (ra, rb, rc) = (rows(a), rows(b), rows(c));
-        let per = 4 / at.bytes() as usize;
-        let bits = 8 * at.bytes();
-        let keep = u64::MAX >> (64 - bits);
-        // Element (m, x) of A and (x, n) of B.
-        let element = |row: &Row, lane: usize, i: usize| row[lane] >> (bits as usize * i) & keep;
-        let split = |x: usize| (x / (4 * per), x % (4 * per) / per, x % per);
-        let of_a = |m: usize, x: usize| {
-            let (half, t, i) = split(x);
-            element(&ra[2 * half + m / 8], 4 * (m % 8) + t, i)
-        };
-        let of_b = |x: usize, n: usize| {
-            let (half, t, i) = split(x);
-            element(&rb[half], 4 * n + t, i)
-        };
-        let mut out = vec![[0u64; 32]; d.len()];
-        for m in 0..16 {
-            for n in 0..8 {
-                let lane = 4 * (m % 8) + n / 2;
-                let index = 2 * (m / 8) + n % 2;
-                // Two f16 accumulators share a register.
-                let (register, shift) = if dt == Ty::F16 {
-                    (index / 2, 16 * (index % 2))
-                } else {
-                    (index, 0)
-                };
-                let start = rc[register][lane] >> shift;
-                let value = if dt == Ty::S32 {
-                    let sum = (0..k).fold(i64::from(start as i32), |s, x| {
-                        s + integer(at, of_a(m, x)) * integer(bt, of_b(x, n))
-                    });
-                    let low = i64::from(i32::MIN);
-                    let sum = if *saturate {
-                        sum.clamp(low, i64::from(i32::MAX))
-                    } else {
-                        sum
-                    };
-                    u64::from(sum as u32)
-                } else {
-                    let start = if dt == Ty::F16 {
-                        F16.decode(start as u32 & 0xffff)
-                    } else {
-                        f64::from(f32::from_bits(start as u32))
-                    };
-                    let sum = (0..k).fold(start, |s, x| {
-                        s + float(at, of_a(m, x)) * float(bt, of_b(x, n))
-                    });
-                    if dt == Ty::F16 {
-                        u64::from(F16.encode(sum, 0))
-                    } else {
-                        u64::from((sum as f32).to_bits())
-                    }
-                };
-                out[register][lane] |= value << shift;
-            }
-        }
-        for (&d, row) in d.iter().zip(&out) {
-            write(warp, frame, d, row, u32::MAX);
-        }
     }
 }
 
@@ -201,21 +134,5 @@ fn aligned(address: u64) -> Result<(), Halt> {
         Ok(())
     } else {
         Err(Halt::fault(FaultKind::Misaligned, address))
-    }
-}
-
-fn integer(ty: Ty, bits: u64) -> i64 {
-    extend(bits, 1, ty == Ty::S8, 8) as i64
-}
-
-fn float(ty: Ty, bits: u64) -> f64 {
-    let bits = bits as u32;
-    match ty {
-        Ty::F16 => F16.decode(bits),
-        Ty::Bf16 => BF16.decode(bits),
-        Ty::E4m3 => E4M3.decode(bits),
-        Ty::E5m2 => E5M2.decode(bits),
-        // The lower 13 bits of a tf32 are not looked at.
-        _ => f64::from(f32::from_bits(bits & !0x1fff)),
     }
 }

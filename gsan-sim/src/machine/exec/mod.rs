@@ -6,8 +6,11 @@ mod builtin;
 mod call;
 mod copy;
 mod data;
+mod descriptor;
 mod exchange;
+mod group;
 mod matrix;
+mod product;
 mod special;
 
 pub use barrier::release as barrier_release;

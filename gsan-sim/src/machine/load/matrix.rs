@@ -1,20 +1,72 @@
-//! `ldmatrix`, `stmatrix`, and `mma.sync` of the shapes with m = 16 and n = 8.
+//! Matrix instructions: `ldmatrix`, `stmatrix`, `mma.sync`, `wmma`, `wgmma`.
 
-use gsan_ptx::ast::Instruction;
+use gsan_ptx::ast::{Instruction, Operand};
 
 use super::data::space;
 use super::function::{Decoded, Decoder};
 use super::operand::unsupported;
 use crate::machine::alu::Mods;
-use crate::machine::ir::{MatrixOp, Op, Space};
+use crate::machine::element::{Element, Product};
+use crate::machine::ir::{GroupProduct, MatrixOp, Op, PredSrc, Reg, Space, Src};
 use crate::machine::ty::Ty;
+
+/// `m16n8k32` as three numbers.
+fn shape(words: &[&str]) -> Option<[usize; 3]> {
+    words.iter().find_map(|w| {
+        let (m, rest) = w.strip_prefix('m')?.split_once('n')?;
+        let (n, k) = rest.split_once('k')?;
+        Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
+    })
+}
+
+/// The element types, in the order of the text.
+fn elements(words: &[&str]) -> Vec<Element> {
+    words.iter().filter_map(|w| Element::parse(w)).collect()
+}
+
+/// Bits of a register that holds elements of a type: `f64` has its own.
+fn register_type(element: Element) -> Ty {
+    match element {
+        Element::F64 => Ty::F64,
+        Element::F32 => Ty::F32,
+        _ => Ty::B32,
+    }
+}
+
+/// Elements that a fragment of A or B in `wmma` has room for: f16 always has eight registers, more than it needs.
+fn wmma_room(element: Element, elements: usize) -> usize {
+    if element == Element::F16 {
+        8 * 32 * element.per_register()
+    } else {
+        elements
+    }
+}
+
+/// Accumulators that go with operands of a type.
+fn is_sum(operand: Element, sum: Element) -> bool {
+    match operand {
+        Element::F16 | Element::E4m3 | Element::E5m2 => {
+            matches!(sum, Element::F16 | Element::F32)
+        }
+        Element::Bf16 | Element::Tf32 => sum == Element::F32,
+        Element::F64 => sum == Element::F64,
+        Element::S8 | Element::U8 | Element::S4 | Element::U4 | Element::B1 => sum == Element::S32,
+        Element::F32 | Element::S32 => false,
+    }
+}
 
 impl<'a> Decoder<'_, 'a> {
     /// Decodes a matrix instruction.
     pub fn matrix(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
-        if i.opcode == "mma" {
-            return self.multiply(i, mods);
+        match i.opcode {
+            "mma" => self.mma(i, mods),
+            "wmma" => self.wmma(i, mods),
+            "wgmma" => self.wgmma(i, mods),
+            _ => self.move_matrices(i, mods),
         }
+    }
+
+    fn move_matrices(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
         if !mods.has("m8n8") || mods.ty() != Some(Ty::B16) {
             return unsupported("");
         }
@@ -25,11 +77,7 @@ impl<'a> Decoder<'_, 'a> {
         let transposed = mods.has("trans");
         let space = space(mods.words).unwrap_or(Space::Generic);
         let op = if i.opcode == "ldmatrix" {
-            let d: Box<[_]> = self
-                .targets(self.operand(i, 0)?, Ty::B32)?
-                .iter()
-                .map(|r| r.slot)
-                .collect();
+            let d = self.slots(self.operand(i, 0)?, Ty::B32)?;
             if Some(d.len()) != count {
                 return unsupported("number of registers");
             }
@@ -55,62 +103,250 @@ impl<'a> Decoder<'_, 'a> {
         Ok(())
     }
 
-    fn multiply(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
-        let known = [
-            "sync",
-            "aligned",
-            "row",
-            "col",
-            "satfinite",
-            "m16n8k4",
-            "m16n8k8",
-            "m16n8k16",
-            "m16n8k32",
-        ];
-        let [dt, at, bt, ct] = mods.types[..] else {
+    fn slots(&mut self, operand: &Operand<'a>, ty: Ty) -> Decoded<Box<[Reg]>> {
+        Ok(self.targets(operand, ty)?.iter().map(|r| r.slot).collect())
+    }
+
+    fn mma(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
+        let types = elements(mods.words);
+        let (Some([rows, columns, depth]), &[d, a, b, c]) = (shape(mods.words), &types[..]) else {
             return unsupported("");
         };
-        let k = known[5..]
-            .iter()
-            .find(|w| mods.has(w))
-            .and_then(|w| w[6..].parse::<u32>().ok());
-        let element = at.bytes();
-        let small = matches!(
-            at,
-            Ty::F16 | Ty::Bf16 | Ty::Tf32 | Ty::S8 | Ty::U8 | Ty::E4m3 | Ty::E5m2
-        );
-        let (Some(k), true, true) = (k, mods.only(&known), small && bt.bytes() == element) else {
-            return unsupported("");
-        };
-        if !matches!(
-            (dt, ct),
-            (Ty::F32, Ty::F32) | (Ty::F16, Ty::F16) | (Ty::S32, Ty::S32)
-        ) {
+        // Volta's form with 8 rows has its own fragments; those with scales or gaps have more operands.
+        let whole = depth * a.bits() as usize % 128 == 0 || a == Element::F64;
+        if !matches!((rows, columns), (8 | 16, 8))
+            || !whole
+            || !mods.has("row")
+            || !mods.has("col")
+            || mods.has("sp")
+            || mods.has("sp::ordered_metadata")
+            || mods.words.iter().any(|w| w.starts_with("kind::"))
+        {
             return unsupported("");
         }
-        let d: Box<[_]> = self
-            .targets(self.operand(i, 0)?, Ty::B32)?
-            .iter()
-            .map(|r| r.slot)
-            .collect();
-        let a = self.sources(self.operand(i, 1)?, Ty::B32)?;
-        let b = self.sources(self.operand(i, 2)?, Ty::B32)?;
-        let c = self.sources(self.operand(i, 3)?, ct)?;
-        let accumulators = (dt.bytes()) as usize;
-        let expected = ((k * element / 8) as usize, (k * element / 16) as usize);
-        if (a.len(), b.len()) != expected || d.len() != accumulators || c.len() != accumulators {
+        let product = Product {
+            rows,
+            columns,
+            depth,
+            a,
+            b,
+            c,
+            d,
+            saturate: mods.has("satfinite"),
+            xor: mods.has("xor"),
+        };
+        let fragments = [rows * depth, depth * columns, rows * columns];
+        self.multiply(i, product, false, fragments)
+    }
+
+    fn wmma(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
+        let Some([rows, columns, depth]) = shape(mods.words) else {
+            return unsupported("");
+        };
+        if !matches!((rows, columns), (16, 16) | (8, 32) | (32, 8) | (8, 8)) {
+            return unsupported("");
+        }
+        let types = elements(mods.words);
+        if mods.has("mma") {
+            let (d, a, b, c) = match types[..] {
+                [d, a, b, c] => (d, a, b, c),
+                [d, c] => (d, Element::F16, Element::F16, c),
+                _ => return unsupported(""),
+            };
+            let product = Product {
+                rows,
+                columns,
+                depth,
+                a,
+                b,
+                c,
+                d,
+                saturate: mods.has("satfinite"),
+                xor: mods.has("xor"),
+            };
+            let fragments = [
+                wmma_room(a, rows * depth),
+                wmma_room(b, depth * columns),
+                rows * columns,
+            ];
+            return self.multiply(i, product, true, fragments);
+        }
+        let ([element], store) = (&types[..], mods.has("store")) else {
+            return unsupported("");
+        };
+        let part = ["a", "b", "c", "d"].into_iter().find(|w| mods.has(w));
+        let (rows, columns) = match part {
+            Some("a") => (rows, depth),
+            Some("b") => (depth, columns),
+            Some(_) => (rows, columns),
+            None => return unsupported(""),
+        };
+        let room = match part {
+            Some("a" | "b") => wmma_room(*element, rows * columns),
+            _ => rows * columns,
+        };
+        let by_column = mods.has("col");
+        let (list, address) = if store { (1, 0) } else { (0, 1) };
+        let registers: Box<[u32]> = if store {
+            self.sources(self.operand(i, list)?, register_type(*element))?
+                .into()
+        } else {
+            self.slots(self.operand(i, list)?, register_type(*element))?
+        };
+        if registers.len() * 32 * element.per_register() != room {
             return unsupported("number of registers");
         }
-        let op = MatrixOp::Multiply {
-            k,
-            types: [dt, at, bt, ct],
-            saturate: mods.has("satfinite"),
-            d,
-            a: a.into(),
-            b: b.into(),
-            c: c.into(),
+        let addr = self.memory_operand(i, address)?;
+        let stride = match i.operands.get(2) {
+            Some(o) => self.source(o, Ty::U32)?,
+            None => self.constant(if by_column { rows } else { columns } as u64),
         };
-        self.emit(Op::Matrix(Box::new(op)));
+        self.emit(Op::Matrix(Box::new(MatrixOp::Tile {
+            store,
+            rows,
+            columns,
+            element: *element,
+            by_column,
+            space: space(mods.words).unwrap_or(Space::Generic),
+            addr,
+            stride,
+            registers,
+        })));
+        Ok(())
+    }
+
+    /// `d, a, b, c` of `mma` and `wmma.mma`, with that many elements each.
+    fn multiply(
+        &mut self,
+        i: &Instruction<'a>,
+        product: Product,
+        wmma: bool,
+        fragments: [usize; 3],
+    ) -> Decoded<()> {
+        let Product { a, b, c, d, .. } = product;
+        if !is_sum(a, d) || !is_sum(b, c) || a.bits() != b.bits() {
+            return unsupported("");
+        }
+        let to = self.slots(self.operand(i, 0)?, register_type(d))?;
+        let mut from: Vec<Vec<Src>> = Vec::new();
+        for (n, element) in [a, b, c].into_iter().enumerate() {
+            from.push(self.sources(self.operand(i, n + 1)?, register_type(element))?);
+        }
+        let fits = |registers: usize, element: Element, elements: usize| {
+            registers * 32 * element.per_register() == elements
+        };
+        let [in_a, in_b, in_c] = fragments;
+        if !fits(to.len(), d, in_c)
+            || !fits(from[0].len(), a, in_a)
+            || !fits(from[1].len(), b, in_b)
+            || !fits(from[2].len(), c, in_c)
+        {
+            return unsupported("number of registers");
+        }
+        let mut from = from.into_iter().map(Vec::into_boxed_slice);
+        let mut next = || from.next().unwrap_or_default();
+        self.emit(Op::Matrix(Box::new(MatrixOp::Multiply {
+            product,
+            wmma,
+            d: to,
+            a: next(),
+            b: next(),
+            c: next(),
+        })));
+        Ok(())
+    }
+
+    fn wgmma(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
+        if mods.has("fence") {
+            self.emit(Op::Nop);
+            return Ok(());
+        }
+        if mods.has("commit_group") {
+            self.emit(Op::Matrix(Box::new(MatrixOp::GroupCommit)));
+            return Ok(());
+        }
+        if mods.has("wait_group") {
+            let Operand::Int(n) = self.operand(i, 0)? else {
+                return unsupported("a count that is no constant");
+            };
+            let pending = (*n).clamp(0, 7) as u32;
+            self.emit(Op::Matrix(Box::new(MatrixOp::GroupWait(pending))));
+            return Ok(());
+        }
+        let types = elements(mods.words);
+        let (Some([64, columns, depth]), &[d, a, b]) = (shape(mods.words), &types[..]) else {
+            return unsupported("");
+        };
+        let whole = depth * a.bits() as usize == 256;
+        if !mods.has("mma_async")
+            || mods.has("sp")
+            || !whole
+            || !columns.is_multiple_of(8)
+            || !(8..=256).contains(&columns)
+            || !is_sum(a, d)
+            || !is_sum(b, d)
+            || a.bits() != b.bits()
+        {
+            return unsupported("");
+        }
+        let to = self.slots(self.operand(i, 0)?, register_type(d))?;
+        if to.len() * 2 * d.per_register() != columns {
+            return unsupported("number of registers");
+        }
+        let from = match self.operand(i, 1)? {
+            list @ Operand::Vector(_) => {
+                let from = self.sources(list, Ty::B32)?;
+                if from.len() != 4 {
+                    return unsupported("number of registers");
+                }
+                from
+            }
+            descriptor => vec![self.source(descriptor, Ty::B64)?],
+        };
+        let right = self.source(self.operand(i, 2)?, Ty::B64)?;
+        let accumulate = match i.operands.get(3) {
+            Some(o) => self.predicate_source(o)?,
+            None => PredSrc::TRUE,
+        };
+        let mut immediates = Vec::new();
+        for o in i.operands.iter().skip(4) {
+            match o {
+                Operand::Int(n) => immediates.push(*n),
+                _ => return unsupported("an operand that is no constant"),
+            }
+        }
+        // Floats: the signs of A and B; 16-bit types: whether A (from shared memory) and B are transposed.
+        let negate = match immediates[..] {
+            [] => [false; 2],
+            [a, b, ..] => [a == -1, b == -1],
+            [_] => return unsupported("number of operands"),
+        };
+        let transposed = match immediates.get(2..).unwrap_or_default() {
+            [] => [false; 2],
+            [b] => [false, *b == 1],
+            [a, b] => [*a == 1, *b == 1],
+            _ => return unsupported("number of operands"),
+        };
+        let product = Product {
+            rows: 16,
+            columns,
+            depth,
+            a,
+            b,
+            c: d,
+            d,
+            saturate: mods.has("satfinite"),
+            xor: false,
+        };
+        self.emit(Op::Matrix(Box::new(MatrixOp::Group(GroupProduct {
+            product,
+            d: to,
+            a: from.into(),
+            b: right,
+            accumulate,
+            negate,
+            transposed,
+        }))));
         Ok(())
     }
 }

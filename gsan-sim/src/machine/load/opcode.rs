@@ -19,7 +19,7 @@ pub fn decode<'a>(d: &mut Decoder<'_, 'a>, i: &Instruction<'a>) -> Decoded<()> {
         "bra" | "brx" | "call" | "ret" | "exit" | "trap" | "brkpt" | "bar" | "barrier" | "shfl"
         | "vote" | "match" | "redux" | "activemask" | "elect" | "nanosleep" | "setmaxnreg"
         | "griddepcontrol" | "pmevent" => d.control(i, &mods),
-        "ldmatrix" | "stmatrix" | "mma" => d.matrix(i, &mods),
+        "ldmatrix" | "stmatrix" | "mma" | "wmma" | "wgmma" => d.matrix(i, &mods),
         "mov" => d.mov(i, &mods),
         "setp" => d.setp(i, &mods),
         "set" => d.set(i, &mods),
