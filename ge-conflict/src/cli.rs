@@ -17,6 +17,8 @@ pub struct Outcome {
     pub stderr: String,
     /// The exit code.
     pub exit: u8,
+    /// The place of a file that can't be read, which `stderr` names last.
+    pub unreadable: Option<io::ReadError>,
 }
 
 /// How results are printed.
@@ -77,7 +79,7 @@ pub fn check(o: &CheckOptions) -> Outcome {
     };
     let loaded = match load(&o.file, o.attrs.as_deref()) {
         Ok(l) => l,
-        Err(e) => return bad(e, o.format),
+        Err(e) => return unreadable(e, o.format),
     };
     let mut out = Outcome {
         stderr: notes(&loaded),
@@ -139,7 +141,7 @@ pub fn check(o: &CheckOptions) -> Outcome {
 pub fn lint(o: &LintOptions) -> Outcome {
     let loaded = match load(&o.file, o.attrs.as_deref()) {
         Ok(l) => l,
-        Err(e) => return bad(e, o.format),
+        Err(e) => return unreadable(e, o.format),
     };
     let mut out = Outcome {
         stderr: notes(&loaded),
@@ -198,22 +200,37 @@ fn failures(defects: Vec<crate::ir::Defect>) -> Vec<Failure> {
     defects.into_iter().map(failure).collect()
 }
 
-fn load(file: &Path, attrs: Option<&Path>) -> Result<Loaded, String> {
-    let content =
-        std::fs::read(file).map_err(|e| format!("{}: can't be read: {e}", file.display()))?;
+/// Why there is nothing to work on.
+enum NotLoaded {
+    /// The file system refused.
+    Unopened(String),
+    /// A place in the file is not as it should be.
+    Unread(io::ReadError),
+}
+
+impl From<io::ReadError> for NotLoaded {
+    fn from(e: io::ReadError) -> NotLoaded {
+        NotLoaded::Unread(e)
+    }
+}
+
+fn cannot_read(file: &Path, e: &std::io::Error) -> String {
+    format!("{}: can't be read: {e}", file.display())
+}
+
+fn load(file: &Path, attrs: Option<&Path>) -> Result<Loaded, NotLoaded> {
+    let bytes = |p: &Path| std::fs::read(p).map_err(|e| NotLoaded::Unopened(cannot_read(p, &e)));
+    let content = bytes(file)?;
     let side = match attrs {
         None => None,
-        Some(p) => Some((
-            p,
-            std::fs::read(p).map_err(|e| format!("{}: can't be read: {e}", p.display()))?,
-        )),
+        Some(p) => Some((p, bytes(p)?)),
     };
     let side_name = side.as_ref().map(|(p, _)| p.display().to_string());
     let side = side
         .as_ref()
         .zip(side_name.as_deref())
         .map(|((_, c), n)| (n, c.as_slice()));
-    io::read(&file.display().to_string(), &content, side).map_err(|e| e.to_string())
+    Ok(io::read(&file.display().to_string(), &content, side)?)
 }
 
 fn notes(loaded: &Loaded) -> String {
@@ -238,6 +255,16 @@ fn bad(why: String, format: OutputFormat) -> Outcome {
     let mut out = Outcome::default();
     refuse(&mut out, why, format);
     out
+}
+
+fn unreadable(why: NotLoaded, format: OutputFormat) -> Outcome {
+    match why {
+        NotLoaded::Unopened(why) => bad(why, format),
+        NotLoaded::Unread(e) => Outcome {
+            unreadable: Some(e.clone()),
+            ..bad(e.to_string(), format)
+        },
+    }
 }
 
 fn refuse(out: &mut Outcome, why: String, format: OutputFormat) {
@@ -313,12 +340,14 @@ pub fn run_time(o: &RunTimeOptions) -> Outcome {
     let mut all = Vec::new();
     for file in &o.files {
         let text = match std::fs::read(file) {
-            Ok(b) => String::from_utf8_lossy(&b).into_owned(),
-            Err(e) => return bad(format!("{}: can't be read: {e}", file.display()), o.format),
+            Ok(b) => String::from_utf8_lossy(&b)
+                .trim_start_matches('\u{feff}')
+                .to_owned(),
+            Err(e) => return bad(cannot_read(file, &e), o.format),
         };
         match crate::runtime::script::run(&file.display().to_string(), &text) {
             Ok(steps) => all.extend(steps),
-            Err(e) => return bad(e.to_string(), o.format),
+            Err(e) => return unreadable(e.into(), o.format),
         }
     }
     out.exit = u8::from(all.iter().any(|s| s.refused));

@@ -1,5 +1,6 @@
-//! Why the program ends early: one line for the user and an exit code.
+//! Why the program ends early: one line for the user, the place in their file, and an exit code.
 
+use gsan_ptx::excerpt::excerpt;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -23,6 +24,8 @@ pub struct Failure {
     pub code: u8,
     /// One line, without `error:`.
     pub message: String,
+    /// The line of the input that is meant, with a caret; empty where there is none.
+    pub excerpt: String,
 }
 
 impl Failure {
@@ -31,12 +34,16 @@ impl Failure {
         Failure {
             code: exit::INPUT,
             message: message.to_string(),
+            excerpt: String::new(),
         }
     }
 
-    /// Bad input at a line of a file.
-    pub fn at(file: &Path, line: u32, message: impl Display) -> Failure {
-        Failure::input(format_args!("{}:{line}: {message}", file.display()))
+    /// Bad input at a place of a file's text: `FILE:LINE:COLUMN: …`, then the line with a caret. The column, from 1, is in bytes.
+    pub fn at(file: &Path, text: &str, (line, column): (usize, usize), what: impl Display) -> Self {
+        Failure {
+            excerpt: excerpt(text, line, column),
+            ..Failure::input(format_args!("{}:{line}:{column}: {what}", file.display()))
+        }
     }
 
     /// The run failed.
@@ -44,6 +51,7 @@ impl Failure {
         Failure {
             code: exit::RUN,
             message: message.to_string(),
+            excerpt: String::new(),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::failure::Result;
 use crate::output;
 use clap::{Args, Subcommand, ValueEnum};
 use ge_conflict::cli::{self, CheckOptions, LintOptions, Outcome, OutputFormat, RunTimeOptions};
-use std::io::Write;
+use ge_conflict::io::ReadError;
 use std::path::PathBuf;
 
 /// `gsan graph`
@@ -115,12 +115,23 @@ fn format(f: GraphFormat) -> OutputFormat {
     }
 }
 
+/// The line of a text file that can't be read, with a caret.
+fn excerpt_of_file(place: &ReadError) -> String {
+    let text = std::fs::read_to_string(&place.file).unwrap_or_default();
+    let text = text.trim_start_matches('\u{feff}');
+    let line = text.lines().nth(place.line.saturating_sub(1));
+    let before = line.unwrap_or_default().chars().take(place.column - 1);
+    let column = before.map(char::len_utf8).sum::<usize>() + 1;
+    gsan_ptx::excerpt::excerpt(text, place.line, column)
+}
+
 /// Does it and returns the exit code.
 pub fn run(args: &GraphArgs) -> Result<u8> {
     let Outcome {
         stdout,
         stderr,
         exit,
+        unreadable,
     } = match &args.command {
         GraphCommand::Check(a) => cli::check(&CheckOptions {
             file: a.file.clone(),
@@ -142,7 +153,10 @@ pub fn run(args: &GraphArgs) -> Result<u8> {
             format: format(a.format),
         }),
     };
-    let _ = std::io::stderr().write_all(stderr.as_bytes());
+    output::eprint(&stderr);
+    if let Some(place) = unreadable {
+        output::eprint(&excerpt_of_file(&place));
+    }
     output::raw(&stdout)?;
     Ok(exit)
 }

@@ -51,6 +51,6 @@ pub fn main() -> u8 {
 }
 
 fn report(failure: &failure::Failure) -> u8 {
-    output::error(&failure.message);
+    output::failure(failure);
     failure.code
 }

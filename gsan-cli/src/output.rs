@@ -155,6 +155,12 @@ pub fn error(message: &str) {
     ));
 }
 
+/// `error: …`, and under it the line that is meant.
+pub fn failure(failure: &Failure) {
+    error(&failure.message);
+    eprint(&failure.excerpt);
+}
+
 /// `hint: …` on the standard error.
 pub fn hint(message: &str) {
     eprint(&format!(

@@ -1,20 +1,26 @@
 //! PTX files: reading them, and saying where they are wrong.
 
 use crate::failure::{Failure, Result};
-use gsan_ptx::{InstrumentError, Instrumented, Options};
+use gsan_ptx::{InstrumentError, Instrumented, Options, ParseError};
 use std::path::Path;
 
 /// The runtime that `gsan instrument` appends.
 pub const RUNTIME: &str = gsan_host::CellFormat::Wide.built_in_runtime();
 
-/// A file's text, parsed once so that a mistake is told with its place.
+/// A file's text. Whether it is PTX shows when it is instrumented or loaded: large files are parsed once.
 pub fn read(path: &Path) -> Result<String> {
-    let bytes = std::fs::read(path)
+    let mut bytes = std::fs::read(path)
         .map_err(|e| Failure::input(format_args!("cannot read {}: {e}", path.display())))?;
-    let syntax = |e: gsan_ptx::ParseError| Failure::at(path, e.line as u32, one_line(&e.message));
-    let text = gsan_ptx::parse::text_of(&bytes).map_err(syntax)?;
-    gsan_ptx::parse(text).map_err(syntax)?;
-    Ok(text.to_string())
+    let text = gsan_ptx::parse::text_of(&bytes).map_err(|e| syntax(path, "", &e))?;
+    if text.is_empty() {
+        return Ok(String::new());
+    }
+    // The text without what stands before and behind it, in the memory that the bytes have.
+    let start = text.as_ptr() as usize - bytes.as_ptr() as usize;
+    bytes.truncate(start + text.len());
+    bytes.drain(..start);
+    String::from_utf8(bytes)
+        .map_err(|e| Failure::input(format_args!("{}: not text: {e}", path.display())))
 }
 
 /// Instruments a file's text.
@@ -24,14 +30,26 @@ pub fn instrument(path: &Path, text: &str) -> Result<Instrumented> {
         .unwrap_or(path.as_os_str())
         .to_string_lossy();
     gsan_ptx::instrument(text, &Options::new(RUNTIME, &name)).map_err(|e| match e {
-        InstrumentError::Parse(e) => Failure::at(path, e.line as u32, one_line(&e.message)),
-        InstrumentError::ReservedName { line, name } => Failure::at(
-            path,
-            line as u32,
-            format_args!("the name `{name}` is reserved for gsan: rename it, or give the module as it was compiled"),
-        ),
-        other => Failure::input(format_args!("{}: {}", path.display(), one_line(&other.to_string()))),
+        InstrumentError::Parse(e) => syntax(path, text, &e),
+        InstrumentError::ReservedName { line, name } => {
+            let found = text.lines().nth(line.saturating_sub(1));
+            let column = found.and_then(|l| l.find(&name)).map_or(1, |at| at + 1);
+            let what = format_args!(
+                "the name `{name}` is reserved for gsan: rename it, or give the module as it was compiled"
+            );
+            Failure::at(path, text, (line, column), what)
+        }
+        other => Failure::input(format_args!(
+            "{}: {}",
+            path.display(),
+            one_line(&other.to_string())
+        )),
     })
+}
+
+/// A mistake in a file's PTX.
+pub fn syntax(path: &Path, text: &str, e: &ParseError) -> Failure {
+    Failure::at(path, text, (e.line, e.column), one_line(&e.message))
 }
 
 /// Messages are one line each.

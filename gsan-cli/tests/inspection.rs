@@ -231,7 +231,7 @@ fn without_the_class_a_block_is_one_thread() {
     }
     let wrong = scratch("warps_wrong.toml", &device("warps"));
     let (code, _, err) = gsan(&["run", wrong.to_str().unwrap()]);
-    let part = "warps_wrong.toml:2: there is no class `warps`";
+    let part = "warps_wrong.toml:2:16: there is no class `warps`";
     assert!(code == 2 && err.contains(part), "{err}");
 }
 

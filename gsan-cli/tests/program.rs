@@ -40,23 +40,41 @@ fn finish(args: &[&str]) -> Done {
     done(gsan(args).output().unwrap())
 }
 
-/// One line, `error: …`, that names the part.
+/// One line, `error: …`, that names the part; under it at most the line that is meant, with a caret.
 #[track_caller]
 fn refused(args: &[&str], part: &str) {
     let got = finish(args);
     assert_eq!(got.code, 2, "{args:?}: {}", got.err);
-    assert_eq!(
-        got.err.trim_end().lines().count(),
-        1,
-        "{args:?}: {}",
-        got.err
-    );
+    let (first, excerpt) = got.err.split_once('\n').unwrap();
     assert!(
-        got.err.starts_with("error: ") && got.err.contains(part),
+        first.starts_with("error: ") && first.contains(part),
         "{args:?} ({part}): {}",
         got.err
     );
+    let excerpt: Vec<&str> = excerpt.lines().collect();
+    let caret = |line: &&str| line.trim_start().starts_with('|') && line.ends_with('^');
+    assert!(
+        excerpt.is_empty() || excerpt.len() == 3 && caret(&excerpt[2]),
+        "{args:?}: {}",
+        got.err
+    );
     assert_eq!(got.out, "");
+}
+
+/// As [`refused`]: the first line is `error: PATH:PLACE: …`, and the caret stands under the first `marked` of its line.
+#[track_caller]
+fn refused_at(args: &[&str], path: &Path, place: &str, marked: &str) {
+    let got = finish(args);
+    refused(args, &format!("error: {}:{place}: ", path.display()));
+    let lines: Vec<&str> = got.err.lines().collect();
+    let [_, _, line, caret] = lines[..] else {
+        panic!("{args:?}: no excerpt in {}", got.err);
+    };
+    let number = place.split(':').next().unwrap();
+    assert!(line.starts_with(&format!("{number} | ")), "{}", got.err);
+    let at = caret.chars().position(|c| c == '^').unwrap();
+    let rest: String = line.chars().skip(at).collect();
+    assert!(rest.starts_with(marked), "{args:?}: {}", got.err);
 }
 
 fn scratch(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
@@ -194,7 +212,7 @@ fn a_report_that_is_none_is_refused_with_its_line() {
         refused(&["report", scratch(name, text).to_str().unwrap()], part);
     };
     check("cut.json", &SAVED[..SAVED.len() / 2], "cut.json:");
-    check("empty.json", "", "empty.json:1: EOF");
+    check("empty.json", "", "empty.json:1:1: EOF");
     check("other.json", "{}", "other.json: not a gsan report");
     check(
         "later.json",
@@ -252,7 +270,7 @@ fn wrong_files_are_named_with_their_line() {
     let toml = scratch("key.toml", "name = 'x'\nsms = 3\n");
     refused(
         &["run", toml.to_str().unwrap()],
-        "key.toml:2: unknown field `sms`",
+        "key.toml:2:1: unknown field `sms`",
     );
     let call = |file: &Path, part: &str| {
         refused(
@@ -272,7 +290,7 @@ fn wrong_files_are_named_with_their_line() {
     call(Path::new("no/such.ptx"), "no/such.ptx");
     call(
         &scratch("elf.ptx", b"\x7fELF\x02\x01\x01\0\0"),
-        "elf.ptx:1: ",
+        "elf.ptx:1:1: ",
     );
     call(
         &scratch(
@@ -281,6 +299,112 @@ fn wrong_files_are_named_with_their_line() {
         ),
         "noise.ptx:",
     );
+}
+
+const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+#[test]
+fn a_mistake_in_a_file_is_shown_with_its_column_and_a_caret() {
+    let one = ["--kernel", "k", "--grid", "1", "--block", "1"];
+    let with = |first: &[&'static str], file: &Path, more: &[&'static str]| {
+        let file = file.to_str().unwrap().to_string().leak();
+        [first, &[&*file], more].concat()
+    };
+    let ptx = scratch(
+        "caret.ptx",
+        format!("{HEAD}.entry k() {{\n  add.s32 %r1, é, ;\n}}\n"),
+    );
+    for args in [
+        with(&["instrument"], &ptx, &["-o", "-"]),
+        with(&["run"], &ptx, &one),
+        with(&["run"], &ptx, &[&one[..], &["--no-instrument"]].concat()),
+        with(&["inspect"], &ptx, &one),
+    ] {
+        refused_at(&args, &ptx, "5:20", ";");
+    }
+    // What only the compiler sees.
+    let short = scratch(
+        "short.ptx",
+        format!("{HEAD}.entry k() {{\n\n  add.s32;\n}}\n"),
+    );
+    refused_at(&with(&["run"], &short, &one), &short, "6:3", "add.s32");
+    let reserved = scratch(
+        "reserved.ptx",
+        format!("{HEAD}.entry k() {{\n .reg .b32 %gsan_x;\n}}\n"),
+    );
+    refused_at(
+        &with(&["instrument"], &reserved, &["-o", "-"]),
+        &reserved,
+        "5:12",
+        "%gsan_x",
+    );
+
+    let toml = scratch("caret.toml", "name = 'é'\n[device]\n  sms = 'x'\n");
+    refused_at(&with(&["run"], &toml, &[]), &toml, "3:9", "'x'");
+    let cut = scratch("cut.toml", "name = 'x\n");
+    refused_at(&with(&["run"], &cut, &[]), &cut, "1:10", "");
+    let json = scratch("caret.json", "{\"schema_version\": 1, }\n");
+    refused_at(&with(&["report"], &json, &[]), &json, "1:23", "}");
+    let graph = scratch("caret_graph.json", "{\"graphs\": [\n{\"nodes\": 3} ] }");
+    refused_at(&with(&["graph", "check"], &graph, &[]), &graph, "2:11", "3");
+    let script = scratch("caret.txt", "# é\nfrob 1\n");
+    refused_at(
+        &with(&["graph", "run-time"], &script, &[]),
+        &script,
+        "2:1",
+        "frob",
+    );
+}
+
+#[test]
+fn a_mistake_in_inline_ptx_is_shown_at_its_line_of_the_scenario() {
+    let text = |quote: &str, body: &str| {
+        format!(
+            "[[module]]\nptx = {quote}\n{HEAD}.entry k() {{\n{body}\n}}\n{quote}\n[[step]]\nlaunch = 'k'\ngrid = [1]\n\
+             block = [1]\nargs = []\n"
+        )
+    };
+    for (quote, body, place, marked) in [
+        ("'''", " add.s32 %r1, %r2, ;", "7:20", ";"),
+        ("\"\"\"", " add.s32 %r1, %r2, ;", "7:20", ";"),
+        ("'''", " add.s32;", "7:2", "add"),
+    ] {
+        let toml = scratch("inline.toml", text(quote, body));
+        refused_at(
+            &["run", toml.to_str().unwrap(), "--device", "sim"],
+            &toml,
+            place,
+            marked,
+        );
+    }
+    // With escapes the text is not the file's: its own line is named.
+    let toml = scratch("escaped.toml", text("\"\"\"", "\\tadd.s32 %r1, ;"));
+    refused(
+        &["run", toml.to_str().unwrap()],
+        "escaped.toml:1: module `module0`, line 5:15: expected an operand",
+    );
+}
+
+#[test]
+fn a_byte_order_mark_is_no_mistake() {
+    let mark = "\u{feff}";
+    let report = scratch("bom.json", format!("{mark}{SAVED}"));
+    let got = finish(&["report", report.to_str().unwrap()]);
+    assert_eq!((got.code, got.err.as_str()), (0, ""));
+    let toml = scratch(
+        "bom.toml",
+        format!(
+            "{mark}[[buffer]]\nname = 'b'\ntype = 'u32'\nlen = 4\n[[step]]\nmemset = 'b'\nvalue = 1\n"
+        ),
+    );
+    let got = finish(&["run", toml.to_str().unwrap(), "--device", "sim"]);
+    assert_eq!(got.code, 0, "{}", got.err);
+    let graph = scratch(
+        "bom_graph.json",
+        format!("{mark}{{\"graphs\": [{{\"name\": \"root\", \"nodes\": []}}]}}"),
+    );
+    let got = finish(&["graph", "check", graph.to_str().unwrap()]);
+    assert_eq!(got.code, 0, "{}", got.err);
 }
 
 #[test]

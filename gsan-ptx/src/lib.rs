@@ -4,9 +4,11 @@
 //! * [`parse()`] → [`ast::Module`]: names are slices of the text, every node knows its byte range.
 //! * [`memory_op::classify`]: what an instruction does to global memory.
 //! * [`instrument()`]: the text with hooks inserted, the [`site::Site`] table, what could not be checked.
+//! * [`excerpt`]: the line of an error with a caret.
 //! * [`link()`](link::link): several modules made one, for machines that run PTX itself.
 
 pub mod ast;
+pub mod excerpt;
 pub mod hook;
 pub mod instrument;
 pub mod link;

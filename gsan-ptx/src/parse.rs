@@ -10,6 +10,7 @@ mod operand;
 mod statement;
 
 use crate::ast::{FileEntry, Function, Item, Module, ParseError};
+use crate::excerpt::excerpt;
 use crate::site::DebugTexts;
 use crate::tokens::{Kind, token};
 use std::collections::HashMap;
@@ -139,37 +140,13 @@ impl ParseError {
 
     /// The error as a compiler prints it: place, line and caret. `text` is what was parsed, `file` its name.
     pub fn render(&self, file: &str, text: &str) -> String {
-        let mut out = format!(
-            "error: {}\n --> {file}:{}:{}\n",
-            self.message, self.line, self.column
-        );
-        let Some(line) = text.lines().nth(self.line.saturating_sub(1)) else {
-            return out;
-        };
-        // A window around the column: PTX lines of a megabyte exist.
-        let column = self.column.saturating_sub(1).min(line.len());
-        let floor = |mut at: usize| {
-            while !line.is_char_boundary(at) {
-                at -= 1;
-            }
-            at
-        };
-        let column = floor(column);
-        let from = floor(column.saturating_sub(100));
-        let to = floor((column + 100).min(line.len()));
-        let printable = |s: &str| -> String {
-            s.chars()
-                .map(|c| if c.is_control() { ' ' } else { c })
-                .collect()
-        };
-        let number = self.line.to_string();
-        let margin = " ".repeat(number.len());
-        let caret = " ".repeat(line[from..column].chars().count());
-        out.push_str(&format!(
-            "{margin} |\n{number} | {}\n{margin} | {caret}^\n",
-            printable(&line[from..to])
-        ));
-        out
+        format!(
+            "error: {}\n --> {file}:{}:{}\n{}",
+            self.message,
+            self.line,
+            self.column,
+            excerpt(text, self.line, self.column)
+        )
     }
 }
 

@@ -410,11 +410,14 @@ fn parse<'de, T: de::Deserialize<'de>>(file: &str, content: &'de [u8]) -> Result
             .rsplit_once(" at line ")
             .map_or(text.as_str(), |(w, _)| w)
             .to_owned();
+        let mut lines = content.split(|b| *b == b'\n');
+        let line = lines.nth(e.line().max(1) - 1).unwrap_or_default();
+        // Characters, not bytes: what an editor counts. At the very start serde_json says column 0.
+        let before = &line[..line.len().min(e.column().saturating_sub(1))];
         ReadError {
             file: file.to_owned(),
-            // At the very start serde_json says column 0.
             line: e.line().max(1),
-            column: e.column().max(1),
+            column: before.iter().filter(|b| **b & 0xc0 != 0x80).count() + 1,
             what,
         }
     })
@@ -422,6 +425,7 @@ fn parse<'de, T: de::Deserialize<'de>>(file: &str, content: &'de [u8]) -> Result
 
 /// Adds what a side file says of nodes that are there; names that are not there are reported.
 pub(super) fn apply_side(loaded: &mut Loaded, file: &str, content: &[u8]) -> Result<(), ReadError> {
+    let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
     let side: JSide<'_> = parse(file, content)?;
     set_options(loaded, side.options.unwrap_or_default());
     note_extra(&mut loaded.notes, file, &side.extra);

@@ -71,6 +71,8 @@ impl Format {
 
 /// Reads a file's content. `side` is the attributes' file that may come with an `.onnx`: its name and content.
 pub fn read(file: &str, content: &[u8], side: Option<(&str, &[u8])>) -> Result<Loaded, ReadError> {
+    // Some editors begin a text with a byte order mark.
+    let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
     strangers::refuse(file, content)?;
     let format = Format::guess(file, content);
     let read = match format {

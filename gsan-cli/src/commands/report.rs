@@ -12,12 +12,11 @@ pub fn run(args: &ReportArgs) -> Result<u8> {
         .map_err(|e| Failure::input(format_args!("cannot read {file}: {e}")))?;
     let text = String::from_utf8(bytes)
         .map_err(|_| Failure::input(format_args!("{file}: not a JSON report: not text")))?;
-    let (mut report, printed) = json_read::read(&text).map_err(|e| {
-        // `line N: …` reads as a place.
-        match e.strip_prefix("line ") {
-            Some(rest) => Failure::input(format_args!("{file}:{rest}")),
-            None => Failure::input(format_args!("{file}: {e}")),
-        }
+    // Some editors begin a file with a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let (mut report, printed) = json_read::read(text).map_err(|e| match e.place {
+        Some(place) => Failure::at(&args.file, text, place, e.what),
+        None => Failure::input(format_args!("{file}: {}", e.what)),
     })?;
     report.hide(&args.classes.no_class);
     let reporter = Reporter {

@@ -8,21 +8,42 @@ use crate::names::Named;
 use gsan_host::report::*;
 use std::collections::BTreeMap;
 
-/// The report in a JSON document and what `--print` showed, or why it is none: `line N: …`.
-pub fn read(text: &str) -> Result<(Report, Vec<Printed>), String> {
+/// Why a text is no report.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct NoReport {
+    /// Line and column, from 1; `None` where it is not about one place.
+    pub place: Option<(usize, usize)>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl From<String> for NoReport {
+    fn from(what: String) -> NoReport {
+        NoReport { place: None, what }
+    }
+}
+
+/// The report in a JSON document and what `--print` showed.
+///
+/// # Errors
+/// Where the text is no such document.
+pub fn read(text: &str) -> Result<(Report, Vec<Printed>), NoReport> {
     // First the version alone: another one may have other fields.
     let version: Version = serde_json::from_str(text).map_err(syntax)?;
     match version.schema_version {
         Some(SCHEMA_VERSION) => {}
         Some(other) => {
-            return Err(format!(
-                "schema_version {other}; this program reads {SCHEMA_VERSION}"
-            ));
+            let what = format!("schema_version {other}; this program reads {SCHEMA_VERSION}");
+            return Err(what.into());
         }
-        None => return Err("not a gsan report: it has no schema_version".into()),
+        None => {
+            let what = "not a gsan report: it has no schema_version".to_string();
+            return Err(what.into());
+        }
     }
     let document: Document = serde_json::from_str(text).map_err(syntax)?;
-    report(document)
+    Ok(report(document)?)
 }
 
 #[derive(serde::Deserialize)]
@@ -30,10 +51,15 @@ struct Version {
     schema_version: Option<u32>,
 }
 
-fn syntax(e: serde_json::Error) -> String {
+fn syntax(e: serde_json::Error) -> NoReport {
     let text = e.to_string();
-    let message = text.split(" at line ").next().unwrap_or(&text);
-    format!("line {}: {message}", e.line())
+    // serde_json repeats the place at the end of its message.
+    let what = text.rsplit_once(" at line ").map_or(&*text, |(w, _)| w);
+    NoReport {
+        // At the very start it says column 0.
+        place: Some((e.line().max(1), e.column().max(1))),
+        what: what.to_string(),
+    }
 }
 
 fn report(d: Document) -> Result<(Report, Vec<Printed>), String> {

@@ -53,10 +53,10 @@ impl<'a> Issuer<'a> {
     pub fn everything(&mut self) -> Located<()> {
         let scenario = self.prepared.scenario;
         for (module, texts) in scenario.modules.iter().zip(&self.prepared.modules) {
-            let names: Vec<&str> = texts.iter().map(|(name, _)| name.as_str()).collect();
+            let names: Vec<&str> = texts.iter().map(|t| t.name.as_str()).collect();
             let texts: Vec<(&str, &str)> = texts
                 .iter()
-                .map(|(name, text)| (name.as_str(), text.as_str()))
+                .map(|t| (t.name.as_str(), t.text.as_str()))
                 .collect();
             let id = self
                 .session

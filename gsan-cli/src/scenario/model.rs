@@ -79,6 +79,8 @@ pub struct Module {
     pub link: Vec<PathBuf>,
     /// Line of the scenario.
     pub line: u32,
+    /// The scenario's line that is the first of an inline text; 0 where the text is another file's or not written as it is.
+    pub text_line: u32,
 }
 
 /// Where a module's text comes from.

@@ -242,6 +242,7 @@ impl OneKernel<'_> {
                 source: ModuleSource::File(file.to_path_buf()),
                 link: self.link.to_vec(),
                 line: 0,
+                text_line: 0,
             }],
             buffers,
             streams: Vec::new(),

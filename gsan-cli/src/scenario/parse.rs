@@ -22,16 +22,14 @@ mod steps;
 pub fn load(file: &Path) -> Result<Scenario> {
     let bytes = std::fs::read(file)
         .map_err(|e| Failure::input(format_args!("cannot read {}: {e}", file.display())))?;
-    let text = String::from_utf8(bytes).map_err(|e| {
-        let good = e.utf8_error().valid_up_to();
-        let line = 1 + e.as_bytes()[..good].iter().filter(|b| **b == b'\n').count();
-        Failure::at(
-            file,
-            line as u32,
-            "not UTF-8 text; a scenario is a TOML file",
-        )
+    let text = std::str::from_utf8(&bytes).map_err(|e| {
+        let good = std::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default();
+        let place = Places { file, text: good };
+        let end = good.len()..good.len();
+        place.error(&end, "not UTF-8 text; a scenario is a TOML file")
     })?;
-    parse(file, &text)
+    // Some editors begin a file with a byte order mark.
+    parse(file, text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
 /// Checks a scenario's text; `file` names it in messages and anchors relative paths.
@@ -85,7 +83,35 @@ impl Places<'_> {
     }
 
     fn error(&self, span: &Range<usize>, message: impl Display) -> Failure {
-        Failure::at(self.file, self.line(span), message)
+        let start = span.start.min(self.text.len());
+        let before = &self.text.as_bytes()[..start];
+        let column = start
+            - before
+                .iter()
+                .rposition(|b| *b == b'\n')
+                .map_or(0, |n| n + 1)
+            + 1;
+        let place = (self.line(span) as usize, column);
+        Failure::at(self.file, self.text, place, message)
+    }
+
+    /// The line on which a string of several lines begins; 0 where it is not written as it is.
+    fn first_line_of(&self, text: &Spanned<String>) -> u32 {
+        let written = self.text.get(text.span()).unwrap_or_default();
+        let Some(inside) = ["'''", "\"\"\""]
+            .iter()
+            .find_map(|q| written.strip_prefix(q))
+        else {
+            return 0;
+        };
+        // A line break right behind the quotes is none of the text.
+        let inside = inside.strip_prefix('\r').unwrap_or(inside);
+        let inside = inside.strip_prefix('\n').unwrap_or(inside);
+        if !inside.starts_with(text.get_ref().as_str()) {
+            return 0;
+        }
+        let start = text.span().end - inside.len();
+        self.line(&(start..start))
     }
 
     fn parsed<T: FromStr<Err = String>>(&self, text: &Spanned<String>) -> Result<T> {
@@ -172,9 +198,13 @@ impl Resolver<'_> {
     fn module(&mut self, raw: Spanned<raw::Module>) -> Result<()> {
         let span = raw.span();
         let raw = raw.into_inner();
+        let mut text_line = 0;
         let source = match (raw.path, raw.ptx) {
             (Some(path), None) => ModuleSource::File(self.beside(path.get_ref())),
-            (None, Some(text)) => ModuleSource::Inline(text),
+            (None, Some(text)) => {
+                text_line = self.place.first_line_of(&text);
+                ModuleSource::Inline(text.into_inner())
+            }
             (None, None) => return Err(self.place.error(&span, "a module needs `path` or `ptx`")),
             (Some(path), Some(_)) => {
                 return Err(self.place.error(
@@ -205,6 +235,7 @@ impl Resolver<'_> {
             source,
             link,
             line,
+            text_line,
         });
         Ok(())
     }

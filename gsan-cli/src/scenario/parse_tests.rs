@@ -273,9 +273,11 @@ const HEAD: &str =
 fn refused(text: &str, line: u32, part: &str) {
     let error = parse(Path::new("s.toml"), text).unwrap_err();
     assert_eq!(error.code, 2);
-    let start = format!("s.toml:{line}: ");
+    let start = format!("s.toml:{line}:");
     assert!(
-        error.message.starts_with(&start),
+        error.message.starts_with(&start)
+            && error.excerpt.contains(&format!("\n{line} | "))
+            && error.excerpt.ends_with("^\n"),
         "{} (wanted {start})",
         error.message
     );
@@ -492,7 +494,7 @@ fn what_is_no_text_is_refused() {
     let path = std::env::temp_dir().join(format!("gsan-binary-{}.toml", std::process::id()));
     std::fs::write(&path, b"name = 'x'\n\xff\xfe").unwrap();
     let error = load(&path).unwrap_err();
-    assert!(error.message.contains(":2: not UTF-8"), "{}", error.message);
+    assert!(error.message.contains(":2:1: not UTF-8"), "{}", error.message);
     std::fs::remove_file(&path).unwrap();
     let error = load(&path).unwrap_err();
     assert!(

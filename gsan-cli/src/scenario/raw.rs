@@ -42,7 +42,7 @@ pub(super) struct Device {
 pub(super) struct Module {
     pub name: Option<Spanned<String>>,
     pub path: Option<Spanned<String>>,
-    pub ptx: Option<String>,
+    pub ptx: Option<Spanned<String>>,
     #[serde(default)]
     pub link: Vec<String>,
 }

@@ -11,8 +11,9 @@ use crate::ptx::{self, one_line};
 use crate::render::json::Printed;
 use gsan_host::report::{Outcome, RaceClass, Report};
 use gsan_host::{ErrorKind, Session};
+use gsan_ptx::excerpt::{excerpt, excerpt_of};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -68,10 +69,31 @@ pub type Look<'l> = &'l mut dyn FnMut(&mut Issuer<'_>);
 pub struct Prepared<'a> {
     /// The scenario.
     pub scenario: &'a Scenario,
-    /// Per module: what reports call it, and its text; and the same of those that are linked with it.
-    pub modules: Vec<Vec<(String, String)>>,
+    /// Per module: its text, and those of the modules that are linked with it.
+    pub modules: Vec<Vec<ModuleText>>,
     /// Initial contents that come from files, by buffer.
     pub files: HashMap<usize, Vec<u8>>,
+}
+
+/// A module's PTX.
+pub struct ModuleText {
+    /// What reports call it.
+    pub name: String,
+    /// Where it was read; `None`: it stands in the scenario.
+    pub path: Option<PathBuf>,
+    /// All of it.
+    pub text: String,
+}
+
+impl ModuleText {
+    fn read(path: &Path, otherwise: &str) -> Result<ModuleText> {
+        let name = path.file_name();
+        Ok(ModuleText {
+            name: name.map_or_else(|| otherwise.into(), |n| n.to_string_lossy().into()),
+            path: Some(path.to_path_buf()),
+            text: ptx::read(path)?,
+        })
+    }
 }
 
 impl<'a> Prepared<'a> {
@@ -85,22 +107,15 @@ impl<'a> Prepared<'a> {
         let mut modules = Vec::new();
         for module in &scenario.modules {
             let mut texts = vec![match &module.source {
-                ModuleSource::Inline(text) => {
-                    gsan_ptx::parse(text).map_err(|e| {
-                        let message = format!(
-                            "module `{}`, line {}: {}",
-                            module.name,
-                            e.line,
-                            one_line(&e.message)
-                        );
-                        at_line(scenario, module.line, message)
-                    })?;
-                    (module.name.clone(), text.clone())
-                }
-                ModuleSource::File(path) => (file_name(path, &module.name), ptx::read(path)?),
+                ModuleSource::Inline(text) => ModuleText {
+                    name: module.name.clone(),
+                    path: None,
+                    text: text.clone(),
+                },
+                ModuleSource::File(path) => ModuleText::read(path, &module.name)?,
             }];
             for path in &module.link {
-                texts.push((file_name(path, &module.name), ptx::read(path)?));
+                texts.push(ModuleText::read(path, &module.name)?);
             }
             modules.push(texts);
         }
@@ -213,6 +228,65 @@ impl<'a> Prepared<'a> {
                 .is_some_and(|e| e.outcome == Outcome::Error)
     }
 
+    /// The first mistake in the modules' PTX. The session has met one; here it gets its file, its line and a caret.
+    fn syntax_error(&self) -> Option<Failure> {
+        let modules = self.scenario.modules.iter().zip(&self.modules);
+        let mut texts = modules.flat_map(|(module, texts)| texts.iter().map(move |t| (module, t)));
+        texts.find_map(|(module, text)| {
+            let e = gsan_ptx::parse(&text.text).err()?;
+            let what = one_line(&e.message);
+            Some(self.in_module(module, text, (e.line, e.column), &what))
+        })
+    }
+
+    /// What the driver's compiler refuses, at the line that its log names first: instrumentation leaves lines where they are.
+    fn refused_module(&self, error: &gsan_host::Error) -> Option<Failure> {
+        let gsan_host::Error::Load { module, log, .. } = error else {
+            return None;
+        };
+        let line = named_line(log)?;
+        let modules = self.scenario.modules.iter().zip(&self.modules);
+        // Of several that are linked it does not say which.
+        let alone = modules.filter_map(|(m, texts)| match &texts[..] {
+            [one] if one.name == *module => Some((m, one)),
+            _ => None,
+        });
+        let (found, text) = alone.last()?;
+        let shown = text.text.lines().nth(line.checked_sub(1)?)?;
+        let column = shown.len() - shown.trim_start().len() + 1;
+        let what = one_line(&error.to_string());
+        let what = what.strip_prefix(&format!("{module}: ")).unwrap_or(&what);
+        Some(self.in_module(found, text, (line, column), what))
+    }
+
+    /// A place in a module's PTX: of its own file, or of the scenario where it stands there.
+    fn in_module(
+        &self,
+        module: &Module,
+        text: &ModuleText,
+        (line, column): (usize, usize),
+        what: &str,
+    ) -> Failure {
+        if let Some(path) = &text.path {
+            return Failure::at(path, &text.text, (line, column), what);
+        }
+        let name = &module.name;
+        if module.text_line == 0 {
+            let message = format!("module `{name}`, line {line}:{column}: {what}");
+            return Failure {
+                excerpt: excerpt(&text.text, line, column),
+                ..at_line(self.scenario, module.line, message)
+            };
+        }
+        let of_file = module.text_line as usize + line - 1;
+        let file = self.scenario.file.display();
+        let message = format!("{file}:{of_file}:{column}: module `{name}`: {what}");
+        Failure {
+            excerpt: excerpt_of(&text.text, line, column, of_file),
+            ..Failure::input(message)
+        }
+    }
+
     fn once(
         &self,
         options: &Options,
@@ -247,7 +321,14 @@ impl<'a> Prepared<'a> {
                 refused = Some(one_line(&error.to_string()));
                 None
             }
+            Err((_, error @ gsan_host::Error::Syntax { .. })) => {
+                let found = self.syntax_error();
+                return Err(found.unwrap_or_else(|| at_line(self.scenario, 0, error)));
+            }
             Err((line, error)) if error.kind() == ErrorKind::Input => {
+                if let Some(failure) = self.refused_module(&error) {
+                    return Err(failure);
+                }
                 return Err(at_line(self.scenario, line, error));
             }
             Err((_, error)) => Some(error.to_string()),
@@ -311,6 +392,13 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The number behind the first `line ` of a compiler's log.
+fn named_line(log: &str) -> Option<usize> {
+    let (_, rest) = log.split_once("line ")?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    rest[..digits].parse().ok()
+}
+
 /// `FILE:LINE: message`; without a line in the one-kernel form.
 fn at_line(scenario: &Scenario, line: u32, error: impl Into<Problem>) -> Failure {
     let problem = error.into();
@@ -332,7 +420,7 @@ fn at_line(scenario: &Scenario, line: u32, error: impl Into<Problem>) -> Failure
     };
     Failure {
         code: problem.code,
-        message,
+        ..Failure::input(message)
     }
 }
 
@@ -362,12 +450,6 @@ impl From<gsan_host::Error> for Problem {
             message: one_line(&error.to_string()),
         }
     }
-}
-
-/// What reports call the module in a file.
-fn file_name(path: &Path, otherwise: &str) -> String {
-    path.file_name()
-        .map_or_else(|| otherwise.into(), |n| n.to_string_lossy().into())
 }
 
 fn read_content(path: &Path, buffer: &Buffer) -> std::result::Result<Vec<u8>, String> {
