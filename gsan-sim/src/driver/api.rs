@@ -74,6 +74,11 @@ impl<T> Out<T> {
         }
     }
 
+    /// The same place, for a part of the result.
+    pub(super) fn cast<U>(&self) -> Out<U> {
+        Out(self.0.cast())
+    }
+
     /// The i-th element of an array of results.
     pub(super) fn at(&self, index: usize) -> Out<T> {
         if self.is_null() {

@@ -14,6 +14,7 @@
 //! | `state`, `queue` | what the driver knows; what streams hold, and the engine that runs it |
 //! | `entry`, `device`, `context`, `stream`, `event`, `module`, `library`, `function`, `launch` | the API of that name |
 //! | `memory`, `vmm`, `pointer`, `transfer`, `copy` | memory, mappings, pointers' attributes, copies and fills |
+//! | `tensor` | tensor maps |
 
 mod api;
 mod codes;
@@ -32,6 +33,7 @@ mod pointer;
 mod queue;
 mod state;
 mod stream;
+mod tensor;
 mod transfer;
 mod vmm;
 
@@ -47,6 +49,7 @@ pub fn symbol(name: &str) -> Option<*const ()> {
         device::symbol,
         context::symbol,
         stream::symbol,
+        tensor::symbol,
         event::symbol,
         module::symbol,
         library::symbol,

@@ -220,6 +220,7 @@ pub enum Op {
     },
     Atomic(Box<Atomic>),
     Copy(Box<CopyOp>),
+    Tensor(Box<TensorOp>),
     Mbarrier(Box<Mbarrier>),
     Fence,
     Branch {
@@ -385,6 +386,38 @@ pub struct CopyOp {
     pub barrier: Option<(Space, Addr)>,
     /// Whether sizes must be multiples of 16.
     pub bulk: bool,
+    /// `cp.reduce.async.bulk`: what is done with the bytes that are there.
+    pub reduce: Option<(AtomicOp, Ty)>,
+    /// The blocks of the cluster that get a copy, a bit for each; [`NONE`]: the one that the address names.
+    pub blocks: Src,
+    /// The bytes of each 16 that are written; [`NONE`]: all.
+    pub bytes: Src,
+}
+
+/// Which way a tensor copy goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum TensorKind {
+    Load,
+    Store,
+    Reduce(AtomicOp),
+}
+
+/// `cp.async.bulk.tensor`, done at issue.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct TensorOp {
+    pub kind: TensorKind,
+    /// Generic address of the tensor map.
+    pub map: Src,
+    /// As many as the instruction has dimensions. With `rows`: the column and four rows.
+    pub coordinates: Box<[Src]>,
+    /// `.tile::gather4` and `.tile::scatter4`.
+    pub rows: bool,
+    pub shared: (Space, Addr),
+    pub barrier: Option<Addr>,
+    /// As in [`CopyOp`].
+    pub blocks: Src,
 }
 
 /// What an mbarrier instruction does.

@@ -14,6 +14,7 @@ mod report;
 mod sched;
 mod state;
 pub mod stop;
+pub(crate) mod tensor_map;
 mod trace;
 mod ty;
 

@@ -2,9 +2,10 @@
 
 use super::{Exec, Failed, Flow, Halt, predicate, set_predicate, write};
 use crate::machine::alu::lanes;
-use crate::machine::ir::{CopyOp, Mbarrier, MbarrierOp, NONE, Space};
+use crate::machine::ir::{AtomicOp, CopyOp, Mbarrier, MbarrierOp, NONE, Space};
 use crate::machine::state::{State, Warp};
 use crate::machine::stop::FaultKind;
+use crate::machine::ty::Ty;
 
 /// Longest copy of one instruction.
 const LONGEST: u64 = 1 << 20;
@@ -44,27 +45,83 @@ impl Exec<'_> {
             } else {
                 reads[l].min(size)
             };
-            for i in (0..size).step_by(4) {
-                let mut word = 0;
-                let n = have.saturating_sub(i).min(4);
-                for b in 0..n {
-                    word |= self
-                        .load_lane(warp, op.from.0, from[l] + i + b, 1, l)
-                        .map_err(at)?
-                        << (8 * b);
+            let blocks = self.blocks(warp, op.blocks, l);
+            for to in self.targets(to[l], blocks) {
+                if let Some((reduction, ty)) = op.reduce {
+                    self.reduce_bytes(warp, op, [to, from[l]], size, (reduction, ty), l)
+                } else {
+                    self.copy_bytes(warp, op, [to, from[l]], [size, have], l)
                 }
-                self.store_lane(warp, op.to.0, to[l] + i, 4, word, l)
-                    .map_err(at)?;
+                .map_err(at)?;
             }
             if let Some((space, addresses)) = &barriers {
-                self.transact(warp, *space, addresses[l], -(size as i64), l)
-                    .map_err(at)?;
+                for barrier in self.targets(addresses[l], blocks) {
+                    self.transact(warp, *space, barrier, -(size as i64), l)
+                        .map_err(at)?;
+                }
             }
         });
         Ok(())
     }
 
-    fn transact(
+    /// Copies `size` bytes, of which `have` are read; the others are zero.
+    fn copy_bytes(
+        &mut self,
+        warp: &mut Warp,
+        op: &CopyOp,
+        [to, from]: [u64; 2],
+        [size, have]: [u64; 2],
+        l: usize,
+    ) -> Result<(), Halt> {
+        let frame = warp.groups[warp.current].frame;
+        let written = match op.bytes {
+            NONE => u64::MAX,
+            s => self.row(warp, frame, s)[l],
+        };
+        for i in (0..size).step_by(4) {
+            let mut word = 0;
+            let n = have.saturating_sub(i).min(4);
+            if n == 4 {
+                word = self.load_lane(warp, op.from.0, from + i, 4, l)?;
+            } else {
+                for b in 0..n {
+                    word |= self.load_lane(warp, op.from.0, from + i + b, 1, l)? << (8 * b);
+                }
+            }
+            if op.bytes == NONE {
+                self.store_lane(warp, op.to.0, to + i, 4, word, l)?;
+                continue;
+            }
+            for b in (0..4).filter(|b| written >> ((i + b) % 16) & 1 == 1) {
+                let byte = word >> (8 * b) & 0xff;
+                self.store_lane(warp, op.to.0, to + i + b, 1, byte, l)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `cp.reduce.async.bulk`.
+    fn reduce_bytes(
+        &mut self,
+        warp: &mut Warp,
+        op: &CopyOp,
+        [to, from]: [u64; 2],
+        size: u64,
+        (reduction, ty): (AtomicOp, Ty),
+        l: usize,
+    ) -> Result<(), Halt> {
+        let bytes = ty.bytes() as u8;
+        for i in (0..size).step_by(usize::from(bytes)) {
+            let value = self.load_lane(warp, op.from.0, from + i, bytes, l)?;
+            let old = self.load_lane(warp, op.to.0, to + i, bytes, l)?;
+            let new = super::atomic::apply(reduction, ty, old, value, 0);
+            self.store_lane(warp, op.to.0, to + i, bytes, new, l)?;
+        }
+        Ok(())
+    }
+
+    /// Changes an mbarrier's transaction count.
+    pub(super) fn transact(
         &mut self,
         warp: &mut Warp,
         space: Space,

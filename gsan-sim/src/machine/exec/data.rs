@@ -178,6 +178,12 @@ impl Exec<'_> {
                 }
                 self.copy(warp, mask, op)?;
             }
+            Op::Tensor(op) => {
+                if !fresh && let Some(flow) = self.preempted(warp) {
+                    return Ok(flow);
+                }
+                self.tensor_copy(warp, mask, op)?;
+            }
             Op::Mbarrier(op) => return self.mbarrier(warp, mask, op),
             Op::AddressOf { d, addr } => {
                 let out = self.addresses(warp, frame, *addr);

@@ -12,6 +12,7 @@ mod group;
 mod matrix;
 mod product;
 mod special;
+mod tensor;
 
 pub use barrier::release as barrier_release;
 pub use special::thread_index;
@@ -308,6 +309,7 @@ impl Exec<'_> {
             | Op::StoreVector { .. }
             | Op::Atomic(_)
             | Op::Copy(_)
+            | Op::Tensor(_)
             | Op::Mbarrier(_)
             | Op::AddressOf { .. }
             | Op::ParamAddress { .. }
@@ -322,7 +324,7 @@ impl Exec<'_> {
                     | Op::Store { space, .. }
                     | Op::StoreVector { space, .. } => *space != Space::Local,
                     Op::Atomic(op) => op.space != Space::Local,
-                    Op::Copy(_) | Op::Mbarrier(_) => true,
+                    Op::Copy(_) | Op::Tensor(_) | Op::Mbarrier(_) => true,
                     _ => false,
                 };
                 if touches && matches!(done, Ok(Flow::Next)) {

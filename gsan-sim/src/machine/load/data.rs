@@ -6,9 +6,7 @@ use super::function::{Decoded, Decoder, Register};
 use super::opcode::mem;
 use super::operand::{Place, invalid, unsupported};
 use crate::machine::alu::Mods;
-use crate::machine::ir::{
-    Addr, Atomic, AtomicOp, CopyOp, Mbarrier, MbarrierOp, NONE, Op, PredSrc, Space, Window,
-};
+use crate::machine::ir::{Addr, Atomic, AtomicOp, Mbarrier, MbarrierOp, NONE, Op, Space, Window};
 use crate::machine::ty::Ty;
 
 /// The state space among the modifiers, from `from` on.
@@ -25,6 +23,25 @@ pub fn space(words: &[&str]) -> Option<Space> {
     })
 }
 
+/// The operation among an atomic's or a reduction's modifiers.
+pub fn atomic_op(words: &[&str]) -> Option<AtomicOp> {
+    words.iter().find_map(|w| {
+        Some(match *w {
+            "and" => AtomicOp::And,
+            "or" => AtomicOp::Or,
+            "xor" => AtomicOp::Xor,
+            "exch" => AtomicOp::Exch,
+            "add" => AtomicOp::Add,
+            "inc" => AtomicOp::Inc,
+            "dec" => AtomicOp::Dec,
+            "min" => AtomicOp::Min,
+            "max" => AtomicOp::Max,
+            "cas" => AtomicOp::Cas,
+            _ => return None,
+        })
+    })
+}
+
 impl<'a> Decoder<'_, 'a> {
     /// Decodes a memory instruction.
     pub fn data(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
@@ -36,6 +53,7 @@ impl<'a> Decoder<'_, 'a> {
             "cvta" => self.convert_address(i, mods),
             "isspacep" => self.is_space(i, mods),
             "cp" => self.copy_async(i, mods),
+            "tensormap" => self.tensor_map(i, mods),
             "mbarrier" => self.mbarrier(i, mods),
             "fence" | "membar" => {
                 self.emit(Op::Fence);
@@ -177,22 +195,9 @@ impl<'a> Decoder<'_, 'a> {
         let Some(ty) = mods.ty() else {
             return invalid("an atomic without a type");
         };
-        let op = mods.words.iter().find_map(|w| {
-            Some(match *w {
-                "and" => AtomicOp::And,
-                "or" => AtomicOp::Or,
-                "xor" => AtomicOp::Xor,
-                "exch" => AtomicOp::Exch,
-                "add" => AtomicOp::Add,
-                "inc" => AtomicOp::Inc,
-                "dec" => AtomicOp::Dec,
-                "min" => AtomicOp::Min,
-                "max" => AtomicOp::Max,
-                "cas" => AtomicOp::Cas,
-                _ => return None,
-            })
-        });
-        let Some(op) = op else { return unsupported("") };
+        let Some(op) = atomic_op(mods.words) else {
+            return unsupported("");
+        };
         let at = usize::from(result);
         let place = self.address(self.operand(i, at)?)?;
         let Place::Memory(addr) = place else {
@@ -287,83 +292,6 @@ impl<'a> Decoder<'_, 'a> {
             Place::Memory(addr) => Ok(addr),
             Place::Param(_) => unsupported("kernel parameter as a memory operand"),
         }
-    }
-
-    /// `cp.async` and `cp.async.bulk`; groups are complete as soon as they are issued.
-    fn copy_async(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
-        let has = |w: &str| mods.has(w);
-        if !has("async") || has("tensor") || has("reduce") || has("multicast::cluster") {
-            return unsupported("");
-        }
-        if has("commit_group") || has("wait_group") || has("wait_all") || has("prefetch") {
-            self.emit(Op::Fence);
-            return Ok(());
-        }
-        if has("mbarrier") && has("arrive") {
-            // Without `.noinc` the arrival is one that the instruction itself adds: nothing changes.
-            if has("noinc") {
-                let addr = self.memory_operand(i, 0)?;
-                let (a, tx) = (self.constant(1), self.constant(0));
-                let op = MbarrierOp::Arrive {
-                    expect: false,
-                    drop: false,
-                    complete: false,
-                };
-                let space = space(mods.words).unwrap_or(Space::Generic);
-                self.emit(Op::Mbarrier(Box::new(Mbarrier {
-                    op,
-                    space,
-                    addr,
-                    d: NONE,
-                    p: NONE,
-                    a,
-                    tx,
-                })));
-            } else {
-                self.emit(Op::Fence);
-            }
-            return Ok(());
-        }
-        let spaces: Vec<Space> = mods.words.iter().filter_map(|w| space(&[*w])).collect();
-        let [to, from, ..] = spaces[..] else {
-            return unsupported("");
-        };
-        let bulk = has("bulk");
-        let to = (to, self.memory_operand(i, 0)?);
-        let from = (from, self.memory_operand(i, 1)?);
-        let size = self.source(self.operand(i, 2)?, Ty::U32)?;
-        let mut copy = CopyOp {
-            to,
-            from,
-            size,
-            source_size: NONE,
-            ignore: PredSrc::FALSE,
-            barrier: None,
-            bulk,
-        };
-        let rest = i
-            .operands
-            .len()
-            .saturating_sub(3 + usize::from(has("L2::cache_hint")));
-        if bulk {
-            if has("mbarrier::complete_tx::bytes") {
-                copy.barrier = Some((Space::SharedCluster, self.memory_operand(i, 3)?));
-            }
-        } else if rest > 0 {
-            let o = self.operand(i, 3)?;
-            let predicate = match o {
-                Operand::Name(name) => self.register(name).is_some_and(|r| r.ty == Ty::Pred),
-                Operand::Not(_) => true,
-                _ => false,
-            };
-            if predicate {
-                copy.ignore = self.predicate_source(o)?;
-            } else {
-                copy.source_size = self.source(o, Ty::U32)?;
-            }
-        }
-        self.emit(Op::Copy(Box::new(copy)));
-        Ok(())
     }
 
     fn mbarrier(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {

@@ -1,6 +1,7 @@
 //! From PTX text to a [`Program`]: variables get addresses, functions are decoded.
 
 mod control;
+mod copy;
 mod data;
 mod function;
 mod layout;

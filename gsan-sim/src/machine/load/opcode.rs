@@ -15,7 +15,7 @@ pub fn decode<'a>(d: &mut Decoder<'_, 'a>, i: &Instruction<'a>) -> Decoded<()> {
     match i.opcode {
         "ld" | "ldu" | "st" | "atom" | "red" | "cvta" | "isspacep" | "cp" | "mbarrier"
         | "fence" | "membar" | "prefetch" | "prefetchu" | "discard" | "applypriority"
-        | "createpolicy" | "mapa" | "getctarank" => d.data(i, &mods),
+        | "createpolicy" | "mapa" | "getctarank" | "tensormap" => d.data(i, &mods),
         "bra" | "brx" | "call" | "ret" | "exit" | "trap" | "brkpt" | "bar" | "barrier" | "shfl"
         | "vote" | "match" | "redux" | "activemask" | "elect" | "nanosleep" | "setmaxnreg"
         | "griddepcontrol" | "pmevent" => d.control(i, &mods),
