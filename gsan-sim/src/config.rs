@@ -32,8 +32,20 @@ pub struct Config {
     pub heap_bytes: u64,
     /// How often the scheduler switches between warps.
     pub preempt: Preempt,
+    /// What threads see of each other's stores, and when.
+    pub memory: MemoryModel,
     /// Whether the machine records what kernels do: see [`TraceStep`](crate::machine::TraceStep).
     pub trace: bool,
+}
+
+/// What threads see of each other's stores, and when.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MemoryModel {
+    /// Everybody sees every store at once.
+    #[default]
+    Sequential,
+    /// Stores become visible late and loads are satisfied early, within what PTX allows.
+    Weak,
 }
 
 /// How often the scheduler switches between warps.
@@ -74,6 +86,7 @@ impl Default for Config {
             max_local_per_thread: 512 << 10,
             heap_bytes: 8 << 20,
             preempt: Preempt::default(),
+            memory: MemoryModel::Sequential,
             trace: false,
         }
     }

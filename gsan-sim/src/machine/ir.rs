@@ -7,6 +7,7 @@ use super::alu::integer::CarryFn;
 use super::alu::{Fn1, Fn2, Fn3, Fn4, FnCmp};
 use super::element::{Element, Product};
 use super::ty::{Row, Ty};
+use super::weak::Strength;
 
 /// A 64-bit register slot of the frame, or with [`CONSTANT`] a row of the program's constants.
 pub type Src = u32;
@@ -685,6 +686,10 @@ pub struct Function {
 pub struct Program {
     pub code: Vec<Inst>,
     pub lines: Vec<Line>,
+    /// Order and scope of each instruction.
+    pub strengths: Vec<Strength>,
+    /// For weak memory: how many instructions behind a load may be executed before it. Empty otherwise.
+    pub slack: Vec<u8>,
     pub constants: Vec<Row>,
     pub functions: Vec<Function>,
     pub files: FxHashMap<u32, String>,

@@ -221,6 +221,7 @@ impl Machine {
         }
         self.sms[device] = sms;
         let cluster = free_slot(&mut self.clusters);
+        let number = self.weak.as_mut().map_or(0, |w| w.cluster(cluster, size));
         let mut blocks = Vec::new();
         let first = grid.placed;
         for (rank, &sm) in chosen.iter().enumerate() {
@@ -228,6 +229,11 @@ impl Machine {
             let Some(grid) = &self.grids[slot] else {
                 return false;
             };
+            if let Some(weak) = &mut self.weak {
+                let warps = threads.div_ceil(32) as usize;
+                let own = number.wrapping_add(rank as u32);
+                weak.enter(block, grid.device, number, own, warps);
+            }
             let new = new_block(grid, slot, sm, first + rank as u64, rank as u32, cluster);
             for warp in 0..new.warps.len() {
                 self.ready.push((block as u32, warp as u32));

@@ -17,6 +17,7 @@ pub mod stop;
 pub(crate) mod tensor_map;
 mod trace;
 mod ty;
+mod weak;
 
 pub use memory::{Access, Backing, MapError, Memory, MemoryFault, RegionInfo, RegionKind};
 pub use stop::{FaultKind, Site, Stop};
@@ -27,7 +28,7 @@ use std::collections::VecDeque;
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::Config;
+use crate::{Config, MemoryModel};
 
 /// A loaded module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -184,6 +185,7 @@ pub struct Machine {
     output: Vec<u8>,
     heap: exec::Heap,
     trace: Vec<TraceStep>,
+    weak: Option<Box<weak::Weak>>,
 }
 
 impl Machine {
@@ -213,6 +215,8 @@ impl Machine {
             output: Vec::new(),
             heap: exec::Heap::default(),
             trace: Vec::new(),
+            weak: (config.memory == MemoryModel::Weak)
+                .then(|| Box::new(weak::Weak::new(config.seed))),
             config,
         }
     }
@@ -229,7 +233,15 @@ impl Machine {
 
     /// The address space, to change it.
     pub fn memory_mut(&mut self) -> &mut Memory {
+        self.settle();
         &mut self.memory
+    }
+
+    /// With weak memory: all that is written is seen by all.
+    fn settle(&mut self) {
+        if let Some(weak) = &mut self.weak {
+            weak.settle();
+        }
     }
 
     /// Parses a module, lays out its variables on `device` and decodes its kernels.

@@ -63,7 +63,8 @@ impl Machine {
             self.blocks[slot] = Some(block);
             return Ok(());
         };
-        let end = Exec {
+        let careful = self.weak.is_some();
+        let mut exec = Exec {
             memory: &mut self.memory,
             config: &self.config,
             program: &grid.program,
@@ -80,8 +81,13 @@ impl Machine {
             thread_steps: &mut self.thread_steps,
             until_preempt: &mut self.until_preempt,
             until_switch: &mut self.until_switch,
-        }
-        .turn(&mut warp, turn);
+            weak: self.weak.as_deref_mut(),
+        };
+        let end = if careful {
+            exec.careful_turn(&mut warp, turn)
+        } else {
+            exec.turn(&mut warp, turn)
+        };
         if let End::Halt(halt, lane) = end {
             let stop = self.halted(halt, lane, &block, &warp);
             block.warps[index] = warp;
@@ -121,6 +127,9 @@ impl Machine {
                         id: id as u32,
                     });
                 }
+                if let Some(weak) = &mut self.weak {
+                    weak.leave(slot, block, id);
+                }
                 barrier_release(block, &grid.program, id, self.steps);
                 any = true;
             }
@@ -135,10 +144,10 @@ impl Machine {
     }
 
     fn release_cluster(&mut self, slot: usize) {
-        let Some(cluster) = self.blocks[slot]
-            .as_ref()
-            .and_then(|b| self.clusters[b.cluster].as_mut())
-        else {
+        let Some(number) = self.blocks[slot].as_ref().map(|b| b.cluster) else {
+            return;
+        };
+        let Some(cluster) = self.clusters[number].as_mut() else {
             return;
         };
         if cluster.arrived == 0 || cluster.arrived < cluster.live {
@@ -147,6 +156,9 @@ impl Machine {
         cluster.arrived = 0;
         cluster.phase += 1;
         let phase = cluster.phase;
+        if let Some(weak) = &mut self.weak {
+            weak.complete_cluster(number);
+        }
         for other in cluster.blocks.clone() {
             let Some(block) = &mut self.blocks[other] else {
                 continue;
@@ -160,6 +172,9 @@ impl Machine {
                         group.state = State::Ready;
                         group.pc += 1;
                         group.last = self.steps;
+                        if let Some(weak) = &mut self.weak {
+                            weak.leave_cluster((other, index as u32), number);
+                        }
                     }
                 }
                 self.update_ready(other, index);
@@ -209,6 +224,7 @@ impl Machine {
         grid.done += 1;
         if grid.done == grid.blocks() {
             let id = grid.id;
+            self.settle();
             self.drop_grid(block.grid);
             self.budget_start = self.steps;
             if self.config.trace {
@@ -237,6 +253,7 @@ impl Machine {
 
     /// Ends all grids where they are.
     pub fn abort(&mut self) {
+        self.settle();
         for slot in 0..self.grids.len() {
             self.drop_grid(slot);
         }

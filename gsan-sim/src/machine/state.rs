@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::exec::Deferred;
 use super::ir::{Function, Program};
 use super::ty::Row;
 use super::{FunctionId, GridId};
@@ -188,6 +189,8 @@ pub struct Warp {
     pub counted: [u32; BARRIERS],
     /// `wgmma.commit_group`s so far.
     pub groups_committed: u32,
+    /// With weak memory: loads that are performed later.
+    pub deferred: Vec<Deferred>,
     /// Position in the list of ready warps; `u32::MAX`: not in it.
     pub ready_at: u32,
 }

@@ -37,6 +37,9 @@ impl Exec<'_> {
                         .map_err(at)?;
                     let new = apply(op.op, op.ty, old, b & op.ty.mask(), c & op.ty.mask());
                     // A failed CAS writes what was there: the right to write is needed all the same.
+                    if op.op == AtomicOp::Cas && old != b & op.ty.mask() {
+                        self.only_reads();
+                    }
                     self.store_lane(warp, op.space, address, bytes as u8, new, l)
                         .map_err(at)?;
                     results[i][l] = old;
@@ -75,7 +78,10 @@ impl Exec<'_> {
         let new = match op.op {
             AtomicOp::Exch => b,
             AtomicOp::Cas if old == b => pair(self, op.c),
-            AtomicOp::Cas => old,
+            AtomicOp::Cas => {
+                self.only_reads();
+                old
+            }
             _ => return Err(Halt::Unsupported("128-bit atomic".to_string())),
         };
         for (i, word) in new.iter().enumerate() {

@@ -145,6 +145,9 @@ impl Exec<'_> {
         if !address.is_multiple_of(8) {
             return Err(Halt::fault(FaultKind::Misaligned, address));
         }
+        if let Some(weak) = self.weak.as_deref_mut() {
+            weak.be_mbarrier();
+        }
         let bits = self.load_lane(warp, space, address, 8, l)?;
         Bits::unpack(bits).ok_or_else(|| Halt::Fault {
             kind: FaultKind::IllegalInstruction,

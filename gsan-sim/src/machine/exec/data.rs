@@ -368,11 +368,15 @@ impl Exec<'_> {
         mask: u32,
         out: &mut Row,
     ) -> Result<(), Failed> {
-        match mem.bytes {
-            1 => self.load_width::<1>(warp, space, addresses, align, mask, out)?,
-            2 => self.load_width::<2>(warp, space, addresses, align, mask, out)?,
-            4 => self.load_width::<4>(warp, space, addresses, align, mask, out)?,
-            _ => self.load_width::<8>(warp, space, addresses, align, mask, out)?,
+        if self.weak.is_some() {
+            self.weak_row(warp, space, addresses, mem.bytes, align, mask, out)?;
+        } else {
+            match mem.bytes {
+                1 => self.load_width::<1>(warp, space, addresses, align, mask, out)?,
+                2 => self.load_width::<2>(warp, space, addresses, align, mask, out)?,
+                4 => self.load_width::<4>(warp, space, addresses, align, mask, out)?,
+                _ => self.load_width::<8>(warp, space, addresses, align, mask, out)?,
+            }
         }
         if mem.signed {
             out.iter_mut().for_each(|x| *x = widen(*x, mem));
@@ -451,7 +455,10 @@ impl Exec<'_> {
             if address & low != 0 {
                 return Err(at(Halt::fault(FaultKind::Misaligned, address)));
             }
-            if global && (!generic || address.wrapping_sub(SHARED_WINDOW) >= 2 * WINDOW) {
+            if global
+                && (!generic || address.wrapping_sub(SHARED_WINDOW) >= 2 * WINDOW)
+                && self.weak.is_none()
+            {
                 let ptr = self
                     .memory
                     .access(device, address, u64::from(mem.bytes), true)
@@ -476,7 +483,11 @@ impl Exec<'_> {
         value: u64,
         lane: usize,
     ) -> Result<(), Halt> {
-        match self.locate(space, address, u64::from(bytes))? {
+        let place = self.locate(space, address, u64::from(bytes))?;
+        if self.weak.is_some() && self.weak_store(warp.index, place, bytes, value, lane)? {
+            return Ok(());
+        }
+        match place {
             Place::Global(a) => {
                 let ptr = self
                     .memory
@@ -499,7 +510,13 @@ impl Exec<'_> {
         bytes: u8,
         lane: usize,
     ) -> Result<u64, Halt> {
-        Ok(match self.locate(space, address, u64::from(bytes))? {
+        let place = self.locate(space, address, u64::from(bytes))?;
+        if self.weak.is_some()
+            && let Some(value) = self.weak_load(warp.index, place, bytes)?
+        {
+            return Ok(value);
+        }
+        Ok(match place {
             Place::Global(a) => {
                 let ptr = self
                     .memory

@@ -13,9 +13,11 @@ mod matrix;
 mod product;
 mod special;
 mod tensor;
+mod weak;
 
 pub use barrier::release as barrier_release;
 pub use special::thread_index;
+pub use weak::Deferred;
 
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -27,6 +29,7 @@ use super::memory::Memory;
 use super::state::{Block, Cluster, Frame, Grid, Group, State, Warp};
 use super::stop::FaultKind;
 use super::ty::Row;
+use super::weak::Weak;
 use crate::Config;
 
 /// Generic addresses of shared memory: this plus, in bits 24 up, the rank in the cluster plus one (0: the own block).
@@ -106,6 +109,8 @@ pub struct Exec<'m> {
     pub until_preempt: &'m mut u32,
     /// Memory operations until a diverged warp changes groups at random.
     pub until_switch: &'m mut u32,
+    /// With weak memory: what everybody may see.
+    pub weak: Option<&'m mut Weak>,
 }
 
 /// The device's `malloc`.

@@ -9,6 +9,7 @@ use crate::machine::ir::{
     Addr, Base, Function, Inst, Line, Mem, Op, PredSrc, Program, Reg, Space, Src,
 };
 use crate::machine::ty::Ty;
+use crate::machine::weak::Strength;
 
 /// Why an instruction could not be decoded.
 pub enum Problem {
@@ -66,6 +67,7 @@ pub struct Decoder<'d, 'a> {
     /// The guard of the instruction that is being decoded.
     pub guard: PredSrc,
     line: Line,
+    strength: Strength,
     loc: (u32, u32),
     /// `.reg` results of a `.func`: stored before each `ret`.
     register_returns: Vec<(Reg, u32, u32)>,
@@ -102,6 +104,7 @@ pub fn decode<'a>(
             ptx: context.place(f.span.start).0,
             ..Line::default()
         },
+        strength: Strength::WEAK,
         loc: (0, 0),
         register_returns: Vec::new(),
     };
@@ -297,10 +300,12 @@ impl<'a> Decoder<'_, 'a> {
             line: self.loc.1,
         };
         self.guard = PredSrc::TRUE;
+        self.strength = Strength::WEAK;
     }
 
     fn instruction(&mut self, i: &Instruction<'a>) -> Result<(), LoadError> {
         self.begin(i.span.start);
+        self.strength = Strength::parse(i.opcode, i.modifiers.iter().copied());
         let before = self.program.code.len();
         let done = self.guard_of(i.guard.as_ref()).and_then(|g| {
             self.guard = g;
@@ -312,6 +317,7 @@ impl<'a> Decoder<'_, 'a> {
             Err(Problem::Unsupported(why)) => {
                 self.program.code.truncate(before);
                 self.program.lines.truncate(before);
+                self.program.strengths.truncate(before);
                 let text = self.context.text.get(i.span.clone()).unwrap_or_default();
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 self.unsupported(if why.is_empty() {
@@ -349,6 +355,7 @@ impl<'a> Decoder<'_, 'a> {
     fn emit_guarded(&mut self, guard: PredSrc, op: Op) {
         self.program.code.push(Inst { guard, op });
         self.program.lines.push(self.line);
+        self.program.strengths.push(self.strength);
     }
 
     /// `ret`, with the results that live in registers stored first.

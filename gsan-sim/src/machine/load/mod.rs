@@ -8,6 +8,7 @@ mod layout;
 mod matrix;
 mod opcode;
 mod operand;
+mod slack;
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use rustc_hash::FxHashMap;
 use super::ir::{Builtin, Function, Program};
 use super::memory::{Access, Backing, Memory};
 use super::{FunctionInfo, LoadError, ModuleId};
-use crate::Config;
+use crate::{Config, MemoryModel};
 
 /// Function addresses: this plus the function's index times 16.
 pub const FUNCTION_BASE: u64 = 0x0003_0010_0000_0000;
@@ -184,6 +185,9 @@ fn build<'a>(
             loaded.kernels.push((index as u32, info));
         }
         program.functions.push(f);
+    }
+    if config.memory == MemoryModel::Weak {
+        program.slack = slack::all(&program);
     }
     loaded.program = Arc::new(program);
     Ok(())

@@ -51,6 +51,14 @@ impl Strength {
         whole: false,
     };
 
+    /// Copies and reductions by the copy engines: weak, but a sum must not lose what it adds to.
+    pub const COPY: Strength = Strength {
+        order: Order::Relaxed,
+        scope: None,
+        rmw: true,
+        whole: false,
+    };
+
     pub fn acquires(self) -> bool {
         matches!(self.order, Order::Acquire | Order::AcqRel | Order::Sc)
     }

@@ -1,0 +1,371 @@
+//! Executing with care, one instruction at a time: for weak memory, where loads may be put off, and for priorities, where
+//! warps that wait in a loop must be noticed.
+
+use super::{End, Exec, Failed, Flow, Halt, data, predicate, write};
+use crate::machine::alu::lanes;
+use crate::machine::ir::{Mem, Op, Reg, Space};
+use crate::machine::state::{Frame, Warp};
+use crate::machine::stop::FaultKind;
+use crate::machine::ty::{Row, extend};
+use crate::machine::weak::{Access, Strength};
+
+/// A load that has been put off.
+#[derive(Debug)]
+pub struct Deferred {
+    /// Where it stands, and the instruction before which it is performed at the latest.
+    pc: u32,
+    until: u32,
+    mask: u32,
+    frame: Frame,
+    space: Space,
+    mem: Mem,
+    d: Reg,
+    addresses: Row,
+    strength: Strength,
+    /// Whether others have had a turn before it.
+    waited: bool,
+}
+
+/// A load is put off in one of so many cases.
+const DEFER: u32 = 4;
+
+impl Exec<'_> {
+    /// Runs a warp for at most `turn` instructions.
+    pub fn careful_turn(&mut self, warp: &mut Warp, turn: u32) -> End {
+        for n in 0..turn {
+            if !self.choose(warp) {
+                return End::Blocked;
+            }
+            let program = self.program;
+            let group = &warp.groups[warp.current];
+            let (pc, frame) = (group.pc, group.frame);
+            let inst = &program.code[pc as usize];
+            let mask = group.mask & predicate(warp, frame, inst.guard);
+            if !warp.deferred.is_empty() && self.due(warp, pc, mask) {
+                return End::Preempted;
+            }
+            if n > 0 && mask != 0 && touches(&inst.op) {
+                match self.preempted(warp) {
+                    Some(Flow::End(end)) => return end,
+                    Some(_) => continue,
+                    None => {}
+                }
+            }
+            if mask != 0 && self.weak.is_some() && self.weak_before(warp, pc, mask) {
+                *self.steps += 1;
+                *self.thread_steps += u64::from(mask.count_ones());
+                warp.groups[warp.current].pc += 1;
+                continue;
+            }
+            match self.turn(warp, 1) {
+                End::Preempted if !matches!(inst.op, Op::Sleep | Op::Mbarrier(_)) => {}
+                end => return end,
+            }
+        }
+        End::Preempted
+    }
+
+    /// What the memory model does before an instruction. True: it is a load that has been put off.
+    fn weak_before(&mut self, warp: &mut Warp, pc: u32, mask: u32) -> bool {
+        let program = self.program;
+        let frame = warp.groups[warp.current].frame;
+        let (now, at) = (*self.steps, (self.block_slot, warp.index));
+        let strength = program.strengths[pc as usize];
+        let op = &program.code[pc as usize].op;
+        let barrier = match op {
+            Op::Barrier(b) => self.row(warp, frame, b.id)[mask.trailing_zeros() as usize],
+            _ => 0,
+        };
+        let Some(weak) = self.weak.as_deref_mut() else {
+            return false;
+        };
+        match op {
+            Op::Fence => {
+                weak.begin(now, strength);
+                weak.fence(at);
+            }
+            Op::Barrier(_) => {
+                weak.begin(now, strength);
+                weak.arrive(at, barrier as usize);
+            }
+            Op::ClusterBarrier { arrive, .. } => {
+                weak.begin(now, strength);
+                let cluster = self.block.cluster;
+                if *arrive {
+                    weak.arrive_cluster(at, cluster);
+                } else if self.cluster.phase != warp.groups[warp.current].cluster_phase {
+                    weak.leave_cluster(at, cluster);
+                }
+            }
+            Op::Load {
+                space,
+                mem,
+                d,
+                addr,
+            } if *space != Space::Local => {
+                weak.begin(now, strength);
+                let slack = program.slack.get(pc as usize).copied().unwrap_or(0);
+                if slack == 0 || weak.random(DEFER) != 0 {
+                    return false;
+                }
+                let until = pc + 2 + weak.random(u32::from(slack));
+                let addresses = self.addresses(warp, frame, *addr);
+                if !self.is_good(*space, &addresses, u64::from(mem.bytes), mask) {
+                    return false;
+                }
+                warp.deferred.push(Deferred {
+                    pc,
+                    until,
+                    mask,
+                    frame,
+                    space: *space,
+                    mem: *mem,
+                    d: *d,
+                    addresses,
+                    strength,
+                    waited: false,
+                });
+                return true;
+            }
+            Op::Copy(_) | Op::Tensor(_) => weak.begin(now, Strength::COPY),
+            _ if touches(op) => weak.begin(now, strength),
+            _ => {}
+        }
+        false
+    }
+
+    /// Whether a load of all these addresses works: one that fails must fail where it stands.
+    fn is_good(&mut self, space: Space, addresses: &Row, bytes: u64, mask: u32) -> bool {
+        (0..32).filter(|l| mask >> l & 1 == 1).all(|l| {
+            let a = addresses[l];
+            a.is_multiple_of(bytes)
+                && match self.locate(space, a, bytes) {
+                    Ok(data::Place::Global(a)) => self
+                        .memory
+                        .access(self.block.device, a, bytes, false)
+                        .is_ok(),
+                    Ok(data::Place::Shared(..)) => true,
+                    _ => false,
+                }
+        })
+    }
+
+    /// Performs what was put off and must not be any longer, now that the instruction at `pc` comes next. True: others come
+    /// first.
+    fn due(&mut self, warp: &mut Warp, pc: u32, mask: u32) -> bool {
+        let group = &warp.groups[warp.current];
+        let (lanes, frame) = (group.mask, group.frame);
+        let op = &self.program.code[pc as usize].op;
+        let next = match op {
+            Op::Load { addr, .. }
+            | Op::Store { addr, .. }
+            | Op::LoadVector { addr, .. }
+            | Op::StoreVector { addr, .. } => Some(self.addresses(warp, frame, *addr)),
+            _ => None,
+        };
+        let mut i = 0;
+        while i < warp.deferred.len() {
+            let d = &mut warp.deferred[i];
+            if d.mask & lanes == 0 {
+                i += 1;
+                continue;
+            }
+            let passed = pc <= d.pc || pc >= d.until;
+            // Accesses to the same memory stay in order. (An offset may be of another space: then this is one too many.)
+            let near = |a: u64, b: u64| (a & 0xff_ffff).abs_diff(b & 0xff_ffff) < 32;
+            let meets = next.as_ref().is_some_and(|next| {
+                (0..32).any(|l| {
+                    mask >> l & 1 == 1
+                        && (0..32).any(|k| d.mask >> k & 1 == 1 && near(next[l], d.addresses[k]))
+                })
+            });
+            if !passed && !meets {
+                i += 1;
+                continue;
+            }
+            if !d.waited {
+                d.waited = true;
+                return true;
+            }
+            let d = warp.deferred.remove(i);
+            self.perform(warp, &d);
+        }
+        false
+    }
+
+    fn perform(&mut self, warp: &mut Warp, d: &Deferred) {
+        if let Some(weak) = self.weak.as_deref_mut() {
+            weak.begin(*self.steps, d.strength);
+        }
+        let mut out = [0; 32];
+        lanes!(d.mask, l, {
+            // It was checked; memory that has gone since reads as zero.
+            let value = self.load_lane(warp, d.space, d.addresses[l], d.mem.bytes, l);
+            out[l] = value.unwrap_or(0);
+            if d.mem.signed {
+                let (from, to) = (u32::from(d.mem.bytes), u32::from(d.mem.register));
+                out[l] = extend(out[l], from, true, to);
+            }
+        });
+        write(warp, d.frame, d.d, &out, d.mask);
+    }
+
+    /// Reads a row from weak memory.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn weak_row(
+        &mut self,
+        warp: &Warp,
+        space: Space,
+        addresses: &Row,
+        bytes: u8,
+        align: u64,
+        mask: u32,
+        out: &mut Row,
+    ) -> Result<(), Failed> {
+        lanes!(mask, l, {
+            let address = addresses[l];
+            let at = |h: Halt| (h, l as u32);
+            if !address.is_multiple_of(align.max(1).next_power_of_two()) {
+                return Err(at(Halt::fault(FaultKind::Misaligned, address)));
+            }
+            out[l] = self.load_lane(warp, space, address, bytes, l).map_err(at)?;
+        });
+        Ok(())
+    }
+
+    /// The compare-and-swap that is being executed has failed.
+    pub(super) fn only_reads(&mut self) {
+        if let Some(weak) = self.weak.as_deref_mut() {
+            weak.only_reads();
+        }
+    }
+
+    /// Reads one lane's value from weak memory; `None`: it is local.
+    pub(super) fn weak_load(
+        &mut self,
+        warp: u32,
+        place: data::Place,
+        bytes: u8,
+    ) -> Result<Option<u64>, Halt> {
+        let mut value = 0;
+        for (shift, n) in pieces(place, bytes) {
+            let Some((word, offset, ptr)) = self.weak_place(place, shift, n, false)? else {
+                return Ok(None);
+            };
+            // SAFETY: `weak_place` grants that many bytes.
+            let memory = unsafe { read_bytes(ptr, n) } << (8 * offset);
+            let Some(weak) = self.weak.as_deref_mut() else {
+                return Ok(None);
+            };
+            let access = Access {
+                word,
+                bytes: (((1u16 << n) - 1) << offset) as u8,
+                memory,
+            };
+            let read = weak.load((self.block_slot, warp), access) >> (8 * offset);
+            let keep = u64::MAX >> (64 - 8 * u32::from(n));
+            value |= (read & keep) << (8 * shift);
+        }
+        Ok(Some(value))
+    }
+
+    /// Writes one lane's value to weak memory; false: it is local.
+    pub(super) fn weak_store(
+        &mut self,
+        warp: u32,
+        place: data::Place,
+        bytes: u8,
+        value: u64,
+        lane: usize,
+    ) -> Result<bool, Halt> {
+        for (shift, n) in pieces(place, bytes) {
+            let Some((word, offset, ptr)) = self.weak_place(place, shift, n, true)? else {
+                return Ok(false);
+            };
+            // SAFETY: `weak_place` grants that many bytes.
+            let memory = unsafe { read_bytes(ptr, n) } << (8 * offset);
+            let Some(weak) = self.weak.as_deref_mut() else {
+                return Ok(false);
+            };
+            let access = Access {
+                word,
+                bytes: (((1u16 << n) - 1) << offset) as u8,
+                memory,
+            };
+            let value = value >> (8 * shift);
+            let at = (self.block_slot, warp);
+            if weak.store(at, lane as u32, access, value << (8 * offset)) {
+                // SAFETY: as above, and `weak_place` has checked the right to write.
+                unsafe { write_bytes(ptr, n, value) };
+            }
+        }
+        Ok(true)
+    }
+
+    /// The word of a piece of an access, the piece's offset in it, and where the machine keeps it.
+    fn weak_place(
+        &mut self,
+        place: data::Place,
+        shift: u8,
+        bytes: u8,
+        writes: bool,
+    ) -> Result<Option<(u64, u8, *mut u8)>, Halt> {
+        let (shift, bytes) = (u64::from(shift), u64::from(bytes));
+        Ok(match place {
+            data::Place::Global(a) => {
+                let device = self.block.device;
+                let ptr = self.memory.access(device, a + shift, bytes, writes)?;
+                // By the host's address: memory that is mapped twice is one.
+                Some((ptr as u64 & !7, (ptr as u64 & 7) as u8, ptr))
+            }
+            data::Place::Shared(slot, a) => {
+                let a = a + shift;
+                let word = self.weak.as_deref().map_or(0, |w| w.shared_word(slot, a));
+                let to = self.shared[slot].get_mut(a as usize..(a + bytes) as usize);
+                to.map(|to| (word, (a & 7) as u8, to.as_mut_ptr()))
+            }
+            data::Place::Local(_) => None,
+        })
+    }
+}
+
+/// Whether an instruction reads or writes memory that others see.
+fn touches(op: &Op) -> bool {
+    match op {
+        Op::Load { space, .. }
+        | Op::LoadVector { space, .. }
+        | Op::Store { space, .. }
+        | Op::StoreVector { space, .. } => *space != Space::Local,
+        Op::Atomic(op) => op.space != Space::Local,
+        Op::Copy(_) | Op::Tensor(_) | Op::Mbarrier(_) | Op::Matrix(_) | Op::Builtin(_) => true,
+        _ => false,
+    }
+}
+
+/// Offset and length of the parts of an access that lie in one word each.
+fn pieces(place: data::Place, bytes: u8) -> impl Iterator<Item = (u8, u8)> {
+    let offset = match place {
+        data::Place::Global(a) | data::Place::Shared(_, a) | data::Place::Local(a) => (a & 7) as u8,
+    };
+    let first = bytes.min(8 - offset);
+    [(0, first), (first, bytes - first)]
+        .into_iter()
+        .filter(|&(_, n)| n > 0)
+}
+
+/// # Safety
+/// `ptr` must be valid for reads of `n` bytes, at most 8.
+unsafe fn read_bytes(ptr: *const u8, n: u8) -> u64 {
+    let mut word = [0; 8];
+    // SAFETY: the caller's promise, and `n` is at most 8.
+    unsafe { std::ptr::copy(ptr, word.as_mut_ptr(), usize::from(n.min(8))) };
+    u64::from_le_bytes(word)
+}
+
+/// # Safety
+/// `ptr` must be valid for writes of `n` bytes, at most 8.
+unsafe fn write_bytes(ptr: *mut u8, n: u8, value: u64) {
+    let word = value.to_le_bytes();
+    // SAFETY: the caller's promise, and `n` is at most 8.
+    unsafe { std::ptr::copy(word.as_ptr(), ptr, usize::from(n.min(8))) };
+}
