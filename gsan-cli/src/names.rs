@@ -50,6 +50,7 @@ impl Named for RaceClass {
         ("mixed-width", RaceClass::MixedWidth),
         ("stale-nc", RaceClass::StaleNc),
         ("intra-block", RaceClass::IntraBlock),
+        ("missing-wait", RaceClass::MissingWait),
     ];
 }
 

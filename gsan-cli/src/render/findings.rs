@@ -13,6 +13,9 @@ pub fn what(race: &Race) -> &'static str {
     match (race.class, race.kind) {
         // It may well be ordered: the cache that it goes through knows nothing of that.
         (RaceClass::StaleNc, _) => "non-coherent load of what was written while its launch ran",
+        (RaceClass::MissingWait, _) => {
+            "a kernel that may start before the one before it has ended, and never waits for it"
+        }
         (_, RaceKind::Raw) => "read of what an unordered write wrote",
         (_, RaceKind::War) => "write to what an unordered read read",
         (_, RaceKind::Waw) => "two unordered writes",
@@ -23,6 +26,10 @@ pub fn what(race: &Race) -> &'static str {
 pub fn current_access(race: &Race) -> String {
     match race.class {
         RaceClass::StaleNc => "non-coherent load".to_string(),
+        RaceClass::MissingWait => {
+            let kernel = race.current.kernel.as_deref().unwrap_or("a kernel");
+            format!("kernel {}", demangle(kernel))
+        }
         _ => describe_access(&race.current),
     }
 }
@@ -53,6 +60,11 @@ pub fn advice(race: &Race, report: &Report) -> String {
              for memory that nothing writes while the kernel runs; load it without .nc"
         }
         RaceClass::IntraBlock => return intra_block(race, report),
+        RaceClass::MissingWait => {
+            "nothing that the kernel before did is ordered before this one, nor before what comes after both: call \
+             cudaGridDependencySynchronize() (griddepcontrol.wait) before the first access that depends on it, or launch \
+             without programmatic stream serialization"
+        }
     };
     general.to_string()
 }

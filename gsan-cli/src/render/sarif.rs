@@ -40,6 +40,7 @@ fn rule(id: &str, class: RaceClass) -> Value {
         RaceClass::MixedWidth => "Atomics of different width on one word",
         RaceClass::StaleNc => "Non-coherent load of memory that the launch writes",
         RaceClass::IntraBlock => "Race between two warps of one block",
+        RaceClass::MissingWait => "Dependent launch that never waits for the kernel before it",
     };
     json!({ "id": id, "shortDescription": { "text": title }, "defaultConfiguration": { "level": "error" } })
 }
@@ -133,6 +134,15 @@ fn message(report: &Report, race: &Race) -> String {
         (Some(k), ..) => format!(" in kernel {}", demangle(k)),
         _ => String::new(),
     };
+    if race.class == RaceClass::MissingWait {
+        return format!(
+            "Dependent launch of {}: {}, found {}. {}.",
+            current_access(race),
+            what(race),
+            plural(race.count, "time"),
+            capitalised(&advice(race, report)),
+        );
+    }
     let prior = race.prior.kernel.as_deref().map_or(String::new(), |k| {
         format!(
             " The earlier access: {} in kernel {}.",

@@ -75,6 +75,9 @@ fn groups(races: &[Race]) -> Vec<Vec<&Race>> {
 /// One finding, or several of one place in the source, of which the first stands for all.
 fn write_group(out: &mut String, report: &Report, group: &[&Race], sources: &Sources) {
     let race = group[0];
+    if race.class == RaceClass::MissingWait {
+        return write_missing_wait(out, report, group, sources);
+    }
     let _ = writeln!(
         out,
         "{ERROR}error[{}]{ERROR:#}{BOLD}: {} on {}: {}{BOLD:#}",
@@ -131,6 +134,28 @@ fn write_group(out: &mut String, report: &Report, group: &[&Race], sources: &Sou
         gutter,
         &format!("help: {}", findings::advice(race, report)),
     );
+    out.push('\n');
+}
+
+/// A launch that never waits for the one before: no access, no address.
+fn write_missing_wait(out: &mut String, report: &Report, group: &[&Race], sources: &Sources) {
+    let race = group[0];
+    let _ = writeln!(
+        out,
+        "{ERROR}error{ERROR:#}{BOLD}: {}: {}{BOLD:#}",
+        class_title(race.class),
+        findings::what(race),
+    );
+    let gutter = gutter_width(race);
+    let site = race.current.site.as_ref();
+    let label = findings::current_access(race);
+    write_site(out, site, &label, gutter, sources, ERROR);
+    note(out, gutter, &current_line(race, report));
+    let before = launch_words(&race.prior, report);
+    note(out, gutter, &format!("kernel before: {before}"));
+    note(out, gutter, &how_often(group, report));
+    let advice = findings::advice(race, report);
+    note(out, gutter, &format!("help: {advice}"));
     out.push('\n');
 }
 
@@ -207,6 +232,7 @@ fn note(out: &mut String, gutter: usize, text: &str) {
 fn class_title(class: RaceClass) -> String {
     match class {
         RaceClass::Race => "data race".into(),
+        RaceClass::MissingWait => "missing wait".into(),
         class => format!("data race ({})", class.word()),
     }
 }

@@ -108,6 +108,8 @@ pub enum RaceClass {
     StaleNc = 5,
     /// Two warps of one block.
     IntraBlock = 6,
+    /// A launch that may start before its predecessor has ended, and never waits for it. Found by the host.
+    MissingWait = 7,
 }
 
 /// Tallies that the runtime keeps.

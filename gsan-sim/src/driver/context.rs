@@ -19,6 +19,7 @@ impl Driver {
                 primary,
                 error: None,
                 legacy_last: None,
+                legacy_kernel: None,
                 orphans: Vec::new(),
                 per_thread: HashMap::new(),
                 peers: 0,
@@ -49,6 +50,7 @@ impl Driver {
         if let Some(context) = self.contexts.get_mut(&context) {
             context.error = None;
             context.legacy_last = None;
+            context.legacy_kernel = None;
             context.orphans.clear();
             context.per_thread.clear();
             context.peers = 0;

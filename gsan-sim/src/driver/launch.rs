@@ -2,7 +2,6 @@
 
 use super::api::{In, Session, bytes, driver_api};
 use super::codes::{Answer, Code};
-use super::queue::Work;
 use super::state::{Driver, Handle};
 use crate::machine::LaunchDesc;
 
@@ -33,8 +32,8 @@ const _: () = assert!(size_of::<Attribute>() == 72 && size_of::<Config>() == 56)
 mod attribute {
     pub(super) const COOPERATIVE: u32 = 2;
     pub(super) const CLUSTER: u32 = 4;
-    /// Up to here ids are known; those without a name here are hints, or (programmatic launch) permit more than they
-    /// require: a grid that starts after its predecessor has ended is a correct answer to all of them.
+    pub(super) const PROGRAMMATIC_STREAM_SERIALIZATION: u32 = 6;
+    /// Up to here ids are known; those without a name here are hints, or permit more than they require.
     pub(super) const LAST_KNOWN: u32 = 14;
 }
 
@@ -46,6 +45,8 @@ pub(super) struct Shape {
     pub(super) cluster: [u32; 3],
     pub(super) dynamic: u32,
     pub(super) cooperative: bool,
+    /// It may start before the kernel before it in the stream has ended.
+    pub(super) programmatic: bool,
 }
 
 impl Config {
@@ -57,6 +58,7 @@ impl Config {
             cluster: [1; 3],
             dynamic: self.dynamic,
             cooperative: false,
+            programmatic: false,
         };
         let attributes = In::<Attribute>::from_address(self.attributes);
         for index in 0..self.count as usize {
@@ -64,6 +66,7 @@ impl Config {
             match id {
                 attribute::COOPERATIVE => shape.cooperative = value[0] != 0,
                 attribute::CLUSTER => shape.cluster = [value[0], value[1], value[2]],
+                attribute::PROGRAMMATIC_STREAM_SERIALIZATION => shape.programmatic = value[0] != 0,
                 0..=attribute::LAST_KNOWN => {}
                 _ => return Err(Code::INVALID_VALUE),
             }
@@ -218,9 +221,7 @@ fn launch(
         params,
         cooperative: shape.cooperative,
     };
-    driver
-        .submit(context, stream, Work::Launch(launch), &[])
-        .map(|_| ())
+    driver.submit_launch(context, stream, launch, shape.programmatic)
 }
 
 driver_api! {
@@ -229,7 +230,7 @@ driver_api! {
         dynamic: u32, stream: Handle, values: In<u64>, extra: In<u64>
     ) {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        let shape = Shape { grid, block, cluster: [1; 3], dynamic, cooperative: false };
+        let shape = Shape { grid, block, cluster: [1; 3], dynamic, cooperative: false, programmatic: false };
         launch(s, function, shape, stream, &values, &extra)
     }
     fn cuLaunchCooperativeKernel(
@@ -237,7 +238,7 @@ driver_api! {
         dynamic: u32, stream: Handle, values: In<u64>
     ) {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        let shape = Shape { grid, block, cluster: [1; 3], dynamic, cooperative: true };
+        let shape = Shape { grid, block, cluster: [1; 3], dynamic, cooperative: true, programmatic: false };
         launch(s, function, shape, stream, &values, &In::from_address(0))
     }
     fn cuLaunchKernelEx(s, config: In<Config>, function: Handle, values: In<u64>, extra: In<u64>) {

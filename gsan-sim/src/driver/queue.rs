@@ -32,6 +32,8 @@ pub(super) enum HostFunction {
 /// What an operation does.
 pub(super) enum Work {
     Launch(LaunchDesc),
+    /// A launch that may start once the kernel of that operation has released its dependents.
+    Dependent(LaunchDesc, OpId),
     Copy(copy::Copy),
     /// Writes bytes that were taken from pageable host memory when the call was made.
     Write {
@@ -65,6 +67,8 @@ struct Op {
     waits_for: usize,
     /// Operations that wait for it.
     dependents: Vec<OpId>,
+    /// Launches that wait for its kernel to release them.
+    early: Vec<OpId>,
 }
 
 /// All operations that are not done.
@@ -111,6 +115,12 @@ impl Queue {
         self.last += 1;
         let id = self.last;
         let mut waits_for = 0;
+        if let Work::Dependent(_, on) = &work
+            && let Some(op) = self.ops.get_mut(on)
+        {
+            op.early.push(id);
+            waits_for += 1;
+        }
         for before in after {
             if let Some(op) = self.ops.get_mut(&before) {
                 // The same operation may be named twice, as the stream's last and as an event's: it counts twice.
@@ -126,6 +136,7 @@ impl Queue {
                 laziness,
                 waits_for,
                 dependents: Vec::new(),
+                early: Vec::new(),
             },
         );
         *self.pending.entry(context).or_insert(0) += 1;
@@ -145,13 +156,39 @@ impl Queue {
                 pending.remove();
             }
         }
-        for next in op.dependents {
+        self.one_less(op.dependents);
+        self.one_less(op.early);
+    }
+
+    /// Each of these operations has one less to wait for.
+    fn one_less(&mut self, ops: Vec<OpId>) {
+        for next in ops {
             if let Some(op) = self.ops.get_mut(&next) {
                 op.waits_for -= 1;
                 if op.waits_for == 0 {
                     self.ready.push(next);
                 }
             }
+        }
+    }
+
+    /// The running kernel of an operation.
+    fn grid_of(&self, op: OpId) -> Option<GridId> {
+        let mut grids = self.grids.iter();
+        grids.find(|(_, of)| **of == op).map(|(&grid, _)| grid)
+    }
+
+    /// Whether launches wait for the operation's kernel to release them.
+    fn has_early(&self, op: OpId) -> bool {
+        self.ops.get(&op).is_some_and(|op| !op.early.is_empty())
+    }
+
+    /// A kernel has released those that may run beside it.
+    fn release(&mut self, grid: GridId) {
+        let op = self.grids.get(&grid).and_then(|op| self.ops.get_mut(op));
+        if let Some(op) = op {
+            let early = std::mem::take(&mut op.early);
+            self.one_less(early);
         }
     }
 
@@ -214,6 +251,7 @@ impl Driver {
                         flags: 0,
                         priority: 0,
                         last: None,
+                        kernel: None,
                     },
                 );
                 self.context_mut(context)?.per_thread.insert(thread, stream);
@@ -274,12 +312,78 @@ impl Driver {
         match stream {
             Some(stream) => {
                 if let Some(stream) = self.streams.get_mut(&stream) {
-                    stream.last = Some(op);
+                    (stream.last, stream.kernel) = (Some(op), None);
                 }
             }
-            None => self.context_mut(context)?.legacy_last = Some(op),
+            None => {
+                let context = self.context_mut(context)?;
+                (context.legacy_last, context.legacy_kernel) = (Some(op), None);
+            }
         }
         Ok(op)
+    }
+
+    /// Puts a kernel at the end of a stream. A programmatic dependent launch right behind another kernel waits only until
+    /// that one lets it start.
+    pub(super) fn submit_launch(
+        &mut self,
+        context: Handle,
+        stream: Handle,
+        launch: LaunchDesc,
+        programmatic: bool,
+    ) -> Answer {
+        let own = self.stream(context, stream)?;
+        let (last, kernel) = match own {
+            Some(own) => {
+                let own = self.streams.get(&own).ok_or(Code::INVALID_HANDLE)?;
+                (own.last, own.kernel)
+            }
+            None => {
+                let context = self.context(context)?;
+                (context.legacy_last, context.legacy_kernel)
+            }
+        };
+        let kernel = match kernel {
+            Some(on) if programmatic && !self.queue.is_done(on) => {
+                // The stream's end moves back before the kernel; what comes after the new one waits for both.
+                self.set_tail(context, own, None, None)?;
+                let op = self.submit(context, stream, Work::Dependent(launch, on), &[])?;
+                if let Some(grid) = self.queue.grid_of(on)
+                    && self.machine.watch_release(grid)
+                {
+                    self.queue.release(grid);
+                }
+                self.submit(context, stream, Work::Join, last.as_slice())?;
+                op
+            }
+            _ => self.submit(context, stream, Work::Launch(launch), &[])?,
+        };
+        let last = match own {
+            Some(own) => self.streams.get(&own).and_then(|s| s.last),
+            None => self.context(context)?.legacy_last,
+        };
+        self.set_tail(context, own, last, Some(kernel))
+    }
+
+    /// What a stream's end is.
+    fn set_tail(
+        &mut self,
+        context: Handle,
+        stream: Option<Handle>,
+        last: Option<OpId>,
+        kernel: Option<OpId>,
+    ) -> Answer {
+        match stream {
+            Some(stream) => {
+                let stream = self.streams.get_mut(&stream).ok_or(Code::INVALID_HANDLE)?;
+                (stream.last, stream.kernel) = (last, kernel);
+            }
+            None => {
+                let context = self.context_mut(context)?;
+                (context.legacy_last, context.legacy_kernel) = (last, kernel);
+            }
+        }
+        Ok(())
     }
 
     /// The operations that a stream's completion means.
@@ -370,7 +474,11 @@ impl Driver {
                     self.queue.complete(op);
                 }
             }
-            RunEvent::Yield => {}
+            RunEvent::Yield => {
+                for grid in self.machine.take_released() {
+                    self.queue.release(grid);
+                }
+            }
             RunEvent::Idle => {
                 // Nothing runs any more, so every kernel is done.
                 for (_, op) in std::mem::take(&mut self.queue.grids) {
@@ -392,20 +500,17 @@ impl Driver {
         let context = op.context;
         let work = std::mem::replace(&mut op.work, Work::Join);
         let done = match work {
-            Work::Launch(launch) => match self.machine.launch(launch) {
-                Ok(grid) => {
-                    self.queue.grids.insert(grid, id);
-                    return Step::Ran(1);
-                }
-                Err(error) => {
-                    self.fail(
-                        context,
-                        launch_code(&error),
-                        Diagnosis::error(error.to_string()),
-                    );
-                    return Step::Ran(1);
-                }
-            },
+            Work::Launch(launch) => {
+                let started = self.machine.launch(launch);
+                return self.started(id, context, started);
+            }
+            Work::Dependent(launch, on) => {
+                let started = match self.queue.grid_of(on) {
+                    Some(grid) => self.machine.launch_dependent(launch, grid),
+                    None => self.machine.launch(launch),
+                };
+                return self.started(id, context, started);
+            }
             Work::Host { function, data } => {
                 let status = self.health(context).err().map_or(0, |code| code.0);
                 self.queue.host_functions += 1;
@@ -432,6 +537,24 @@ impl Driver {
         match done {
             Ok(()) => self.queue.complete(id),
             Err(fault) => self.copy_failed(context, fault),
+        }
+        Step::Ran(1)
+    }
+
+    /// A kernel has started, or was refused.
+    fn started(&mut self, id: OpId, context: Handle, started: Result<GridId, LaunchError>) -> Step {
+        match started {
+            Ok(grid) => {
+                self.queue.grids.insert(grid, id);
+                if self.queue.has_early(id) && self.machine.watch_release(grid) {
+                    self.queue.release(grid);
+                }
+            }
+            Err(error) => self.fail(
+                context,
+                launch_code(&error),
+                Diagnosis::error(error.to_string()),
+            ),
         }
         Step::Ran(1)
     }

@@ -99,6 +99,8 @@ pub(super) struct Context {
     pub(super) error: Option<Code>,
     /// The last operation of the legacy default stream.
     pub(super) legacy_last: Option<OpId>,
+    /// The kernel that was the last thing to be put there.
+    pub(super) legacy_kernel: Option<OpId>,
     /// Last operations of blocking streams that are gone: the legacy stream still waits for them.
     pub(super) orphans: Vec<OpId>,
     /// Per-thread default streams, made on first use.
@@ -117,6 +119,8 @@ pub(super) struct Stream {
     pub(super) priority: i32,
     /// Its last operation.
     pub(super) last: Option<OpId>,
+    /// The kernel that was the last thing to be put there.
+    pub(super) kernel: Option<OpId>,
 }
 
 impl Stream {

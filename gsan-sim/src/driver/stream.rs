@@ -32,6 +32,7 @@ fn create(
             flags,
             priority,
             last: None,
+            kernel: None,
         },
     );
     stream.set(handle)

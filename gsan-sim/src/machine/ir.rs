@@ -241,6 +241,10 @@ pub enum Op {
         arrive: bool,
         wait: bool,
     },
+    /// `griddepcontrol.wait`
+    GridWait,
+    /// `griddepcontrol.launch_dependents`
+    LaunchDependents,
     WarpSync {
         mask: Src,
     },

@@ -95,6 +95,9 @@ impl Machine {
             workspace,
             placed: 0,
             done: 0,
+            prerequisite: None,
+            triggered: 0,
+            watched: false,
         };
         let slot = free_slot(&mut self.grids);
         self.grids[slot] = Some(grid);
@@ -323,5 +326,6 @@ fn new_block(grid: &Grid, slot: usize, sm: u32, number: u64, rank: u32, cluster:
         warps: warps.collect(),
         live: threads,
         barriers: [BarrierState::default(); BARRIERS],
+        triggered: false,
     }
 }

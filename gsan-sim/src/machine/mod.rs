@@ -4,6 +4,7 @@
 //! instruction for a group of lanes; `memory` is the address space.
 
 mod alu;
+mod dependent;
 mod element;
 mod exec;
 mod ir;
@@ -174,6 +175,8 @@ pub struct Machine {
     sms: Vec<Vec<sched::Sm>>,
     /// Warps that can go on: block slot and number in the block.
     ready: Vec<(u32, u32)>,
+    /// Grids that have released their dependents since [`Machine::take_released`].
+    released: Vec<GridId>,
     events: VecDeque<RunEvent>,
     rng: Xoshiro256PlusPlus,
     next_grid: u64,
@@ -202,6 +205,7 @@ impl Machine {
             blocks: Vec::new(),
             shared: Vec::new(),
             clusters: Vec::new(),
+            released: Vec::new(),
             sms: vec![sms; devices],
             ready: Vec::new(),
             events: VecDeque::new(),

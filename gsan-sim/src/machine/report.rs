@@ -120,6 +120,7 @@ fn waits_for(group: &Group, block: &Block) -> String {
         State::Collective => "for other lanes of the warp".to_string(),
         State::WarpSync => "at bar.warp.sync for other lanes of the warp".to_string(),
         State::Cluster(_) => "at the cluster barrier".to_string(),
+        State::GridWait => "at griddepcontrol.wait for the kernel before".to_string(),
     }
 }
 

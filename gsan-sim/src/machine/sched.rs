@@ -46,6 +46,9 @@ impl Machine {
             if let Some(event) = self.events.pop_front() {
                 return event;
             }
+            if !self.released.is_empty() {
+                return RunEvent::Yield;
+            }
         }
     }
 
@@ -100,6 +103,8 @@ impl Machine {
         match end {
             End::Barrier => self.release(slot),
             End::Cluster => self.release_cluster(slot),
+            End::GridWait => self.pass_grid_wait(slot),
+            End::Triggered => self.block_triggered(slot),
             _ => {}
         }
         self.update_ready(slot, index);
@@ -183,7 +188,7 @@ impl Machine {
     }
 
     /// Enters a warp into the list of ready warps, or takes it out.
-    fn update_ready(&mut self, slot: usize, index: usize) {
+    pub(super) fn update_ready(&mut self, slot: usize, index: usize) {
         let Some(block) = &mut self.blocks[slot] else {
             return;
         };
@@ -222,10 +227,17 @@ impl Machine {
         sm.threads -= grid.threads().next_multiple_of(32);
         sm.shared -= grid.shared_bytes() + self.config.reserved_shared;
         grid.done += 1;
+        if !block.triggered {
+            grid.triggered += 1;
+            if grid.watched && grid.triggered == grid.blocks() && grid.done < grid.blocks() {
+                self.released.push(grid.id);
+            }
+        }
         if grid.done == grid.blocks() {
             let id = grid.id;
             self.settle();
             self.drop_grid(block.grid);
+            self.prerequisite_ended(id);
             self.budget_start = self.steps;
             if self.config.trace {
                 self.trace.push(TraceStep::End { grid: id });
@@ -261,6 +273,7 @@ impl Machine {
         self.shared.clear();
         self.clusters.clear();
         self.ready.clear();
+        self.released.clear();
         self.queues.iter_mut().for_each(|q| q.clear());
         self.sms
             .iter_mut()

@@ -29,6 +29,12 @@ pub struct Grid {
     pub placed: u64,
     /// Blocks that have ended.
     pub done: u64,
+    /// The grid that `griddepcontrol.wait` waits for.
+    pub prerequisite: Option<GridId>,
+    /// Blocks that have let dependent grids start, or have ended.
+    pub triggered: u64,
+    /// Somebody wants to know when all have.
+    pub watched: bool,
 }
 
 impl Grid {
@@ -105,6 +111,8 @@ pub struct Block {
     /// Threads that have not exited.
     pub live: u32,
     pub barriers: [BarrierState; BARRIERS],
+    /// It has let dependent grids start.
+    pub triggered: bool,
 }
 
 /// A cluster of resident blocks.
@@ -144,6 +152,8 @@ pub enum State {
     WarpSync,
     /// At `barrier.cluster.wait`, until that many phases are complete.
     Cluster(u64),
+    /// At `griddepcontrol.wait`, until the grid before has ended.
+    GridWait,
 }
 
 /// Lanes with one program counter and one call stack.

@@ -109,6 +109,24 @@ impl Exec<'_> {
         })
     }
 
+    pub(super) fn grid_wait(&mut self, warp: &mut Warp, mask: u32) -> Flow {
+        if self.grid.prerequisite.is_none() {
+            return Flow::Next;
+        }
+        self.isolate(warp, mask);
+        warp.groups[warp.current].state = State::GridWait;
+        Flow::End(End::GridWait)
+    }
+
+    pub(super) fn launch_dependents(&mut self, warp: &mut Warp, mask: u32) -> Flow {
+        if std::mem::replace(&mut self.block.triggered, true) {
+            return Flow::Next;
+        }
+        self.isolate(warp, mask);
+        warp.groups[warp.current].pc += 1;
+        Flow::End(End::Triggered)
+    }
+
     /// `bar.warp.sync`: the lanes of the mask may stand at different instructions of that kind.
     pub(super) fn warp_sync(
         &mut self,

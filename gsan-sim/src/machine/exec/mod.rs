@@ -81,6 +81,10 @@ pub enum End {
     Barrier,
     /// The cluster barrier may be complete.
     Cluster,
+    /// Threads wait for the grid before.
+    GridWait,
+    /// A thread of the block is the first to let dependent grids start.
+    Triggered,
     /// The run ends. The lane that caused it; the group is the current one.
     Halt(Halt, u32),
 }
@@ -354,6 +358,8 @@ impl Exec<'_> {
             Op::ClusterBarrier { arrive, wait } => {
                 return self.cluster_barrier(warp, mask, *arrive, *wait);
             }
+            Op::GridWait => return Ok(self.grid_wait(warp, mask)),
+            Op::LaunchDependents => return Ok(self.launch_dependents(warp, mask)),
             Op::WarpSync { mask: lanes } => return self.warp_sync(warp, mask, *lanes),
             Op::Warp(op) => return self.exchange(warp, mask, op),
             Op::Matrix(op) => return self.matrix(warp, mask, op),

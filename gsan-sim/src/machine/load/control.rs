@@ -48,8 +48,10 @@ impl<'a> Decoder<'_, 'a> {
                 self.emit(Op::ActiveMask { d });
             }
             "nanosleep" => self.emit(Op::Sleep),
-            // Register counts are not modelled; a dependent grid starts when the driver launches it.
-            "setmaxnreg" | "griddepcontrol" | "pmevent" => self.emit(Op::Nop),
+            "griddepcontrol" if mods.has("wait") => self.emit(Op::GridWait),
+            "griddepcontrol" => self.emit(Op::LaunchDependents),
+            // Register counts are not modelled.
+            "setmaxnreg" | "pmevent" => self.emit(Op::Nop),
             _ => return self.exchange(i, mods),
         }
         Ok(())
