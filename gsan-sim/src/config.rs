@@ -30,6 +30,8 @@ pub struct Config {
     pub max_local_per_thread: u32,
     /// Bytes of the heap behind the device's `malloc`.
     pub heap_bytes: u64,
+    /// Which warp has the next turn.
+    pub schedule: Schedule,
     /// How often the scheduler switches between warps.
     pub preempt: Preempt,
     /// What threads see of each other's stores, and when.
@@ -46,6 +48,17 @@ pub enum MemoryModel {
     Sequential,
     /// Stores become visible late and loads are satisfied early, within what PTX allows.
     Weak,
+}
+
+/// Which warp has the next turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Schedule {
+    /// Any, with equal odds; turns are short: see [`Preempt`].
+    #[default]
+    Random,
+    /// The one with the highest priority; priorities change at few points. Finds what needs one warp to stand still while
+    /// others go on for long.
+    Priority,
 }
 
 /// How often the scheduler switches between warps.
@@ -85,6 +98,7 @@ impl Default for Config {
             reserved_shared: 1024,
             max_local_per_thread: 512 << 10,
             heap_bytes: 8 << 20,
+            schedule: Schedule::Random,
             preempt: Preempt::default(),
             memory: MemoryModel::Sequential,
             trace: false,

@@ -244,6 +244,9 @@ impl Machine {
             let from = self.ready.len() - new.warps.len();
             let mut new = Box::new(new);
             for (i, warp) in new.warps.iter_mut().enumerate() {
+                if let Some(priorities) = &mut self.priorities {
+                    warp.rank = priorities.rank();
+                }
                 warp.ready_at = (from + i) as u32;
             }
             self.blocks[block] = Some(new);

@@ -11,6 +11,7 @@ mod ir;
 mod launch;
 mod load;
 pub mod memory;
+mod priority;
 mod report;
 mod sched;
 mod state;
@@ -29,7 +30,7 @@ use std::collections::VecDeque;
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::{Config, MemoryModel};
+use crate::{Config, MemoryModel, Schedule};
 
 /// A loaded module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -189,6 +190,7 @@ pub struct Machine {
     heap: exec::Heap,
     trace: Vec<TraceStep>,
     weak: Option<Box<weak::Weak>>,
+    priorities: Option<priority::Priorities>,
 }
 
 impl Machine {
@@ -221,6 +223,8 @@ impl Machine {
             trace: Vec::new(),
             weak: (config.memory == MemoryModel::Weak)
                 .then(|| Box::new(weak::Weak::new(config.seed))),
+            priorities: (config.schedule == Schedule::Priority)
+                .then(|| priority::Priorities::new(config.seed)),
             config,
         }
     }

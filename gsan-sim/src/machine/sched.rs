@@ -38,7 +38,10 @@ impl Machine {
             if self.steps - self.budget_start >= self.config.step_budget {
                 return self.stop(self.out_of_budget());
             }
-            let pick = ((u64::from(self.rng.next_u32()) * self.ready.len() as u64) >> 32) as usize;
+            let pick = match self.priorities {
+                None => ((u64::from(self.rng.next_u32()) * self.ready.len() as u64) >> 32) as usize,
+                Some(_) => self.highest(),
+            };
             let (block, warp) = self.ready[pick];
             if let Err(stop) = self.turn(block as usize, warp as usize) {
                 return self.stop(stop);
@@ -50,6 +53,17 @@ impl Machine {
                 return RunEvent::Yield;
             }
         }
+    }
+
+    /// The place of the ready warp with the highest priority.
+    fn highest(&self) -> usize {
+        let priority = |&(block, warp): &(u32, u32)| {
+            let block = self.blocks[block as usize].as_ref();
+            block.map_or(i64::MIN, |b| b.warps[warp as usize].rank.priority)
+        };
+        (0..self.ready.len())
+            .max_by_key(|&i| (priority(&self.ready[i]), std::cmp::Reverse(self.ready[i])))
+            .unwrap_or(0)
     }
 
     /// Gives one warp a turn.
@@ -66,7 +80,7 @@ impl Machine {
             self.blocks[slot] = Some(block);
             return Ok(());
         };
-        let careful = self.weak.is_some();
+        let careful = self.weak.is_some() || self.priorities.is_some();
         let mut exec = Exec {
             memory: &mut self.memory,
             config: &self.config,
@@ -85,6 +99,7 @@ impl Machine {
             until_preempt: &mut self.until_preempt,
             until_switch: &mut self.until_switch,
             weak: self.weak.as_deref_mut(),
+            priorities: self.priorities.as_mut(),
         };
         let end = if careful {
             exec.careful_turn(&mut warp, turn)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::exec::Deferred;
 use super::ir::{Function, Program};
+use super::priority::Rank;
 use super::ty::Row;
 use super::{FunctionId, GridId};
 
@@ -201,6 +202,8 @@ pub struct Warp {
     pub groups_committed: u32,
     /// With weak memory: loads that are performed later.
     pub deferred: Vec<Deferred>,
+    /// With a schedule by priorities.
+    pub rank: Rank,
     /// Position in the list of ready warps; `u32::MAX`: not in it.
     pub ready_at: u32,
 }

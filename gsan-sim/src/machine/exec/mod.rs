@@ -26,6 +26,7 @@ use super::TraceStep;
 use super::alu::lanes;
 use super::ir::{CARRY, CONSTANT, Logic, NONE, Op, PredSrc, Program, Reg, Space, Src};
 use super::memory::Memory;
+use super::priority::Priorities;
 use super::state::{Block, Cluster, Frame, Grid, Group, State, Warp};
 use super::stop::FaultKind;
 use super::ty::Row;
@@ -115,6 +116,8 @@ pub struct Exec<'m> {
     pub until_switch: &'m mut u32,
     /// With weak memory: what everybody may see.
     pub weak: Option<&'m mut Weak>,
+    /// With a schedule by priorities.
+    pub priorities: Option<&'m mut Priorities>,
 }
 
 /// The device's `malloc`.

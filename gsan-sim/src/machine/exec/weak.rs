@@ -3,7 +3,7 @@
 
 use super::{End, Exec, Failed, Flow, Halt, data, predicate, write};
 use crate::machine::alu::lanes;
-use crate::machine::ir::{Mem, Op, Reg, Space};
+use crate::machine::ir::{Mem, NONE, Op, Reg, Space};
 use crate::machine::state::{Frame, Warp};
 use crate::machine::stop::FaultKind;
 use crate::machine::ty::{Row, extend};
@@ -39,12 +39,21 @@ impl Exec<'_> {
             let program = self.program;
             let group = &warp.groups[warp.current];
             let (pc, frame) = (group.pc, group.frame);
+            let (lanes, depth) = (group.mask, group.stack.len());
             let inst = &program.code[pc as usize];
-            let mask = group.mask & predicate(warp, frame, inst.guard);
+            let mask = lanes & predicate(warp, frame, inst.guard);
             if !warp.deferred.is_empty() && self.due(warp, pc, mask) {
                 return End::Preempted;
             }
-            if n > 0 && mask != 0 && touches(&inst.op) {
+            if let Some(priorities) = self.priorities.as_deref_mut() {
+                let place = touches(&inst.op) || matches!(inst.op, Op::Call(_));
+                let change = place && depth == 0 && priorities.is_change();
+                warp.rank.ran += 1;
+                if change || warp.rank.is_long() {
+                    priorities.drop(&mut warp.rank);
+                    return End::Preempted;
+                }
+            } else if n > 0 && mask != 0 && touches(&inst.op) {
                 match self.preempted(warp) {
                     Some(Flow::End(end)) => return end,
                     Some(_) => continue,
@@ -59,10 +68,57 @@ impl Exec<'_> {
             }
             match self.turn(warp, 1) {
                 End::Preempted if !matches!(inst.op, Op::Sleep | Op::Mbarrier(_)) => {}
-                end => return end,
+                end => {
+                    if let (End::Preempted, Some(priorities)) =
+                        (&end, self.priorities.as_deref_mut())
+                    {
+                        priorities.drop(&mut warp.rank);
+                    }
+                    return end;
+                }
+            }
+            if self.priorities.is_some() && self.waits(warp, pc, mask, lanes, depth) {
+                return End::Preempted;
             }
         }
         End::Preempted
+    }
+
+    /// Notes what an instruction did; true: it ended one more turn of a loop that waits, and the warp has dropped.
+    fn waits(&mut self, warp: &mut Warp, pc: u32, mask: u32, lanes: u32, depth: usize) -> bool {
+        let op = &self.program.code[pc as usize].op;
+        let Some(group) = warp.groups.iter().find(|g| g.mask & lanes != 0) else {
+            return false;
+        };
+        let (next, frame) = (group.pc, group.frame);
+        let results: &[Reg] = match op {
+            Op::Load { d, .. } => std::slice::from_ref(d),
+            Op::LoadVector { d, .. } => d,
+            Op::Atomic(op) => &op.d,
+            _ => &[],
+        };
+        for &d in results.iter().filter(|&&d| d != NONE) {
+            let row = warp.regs[(frame.regs + d) as usize];
+            lanes!(mask, l, warp.rank.read(depth, row[l]));
+        }
+        match op {
+            Op::Store { .. } | Op::StoreVector { .. } | Op::Copy(_) | Op::Tensor(_) => {
+                if touches(op) {
+                    warp.rank.wrote(depth);
+                }
+            }
+            Op::Atomic(op) if op.d.iter().all(|&d| d == NONE) => warp.rank.wrote(depth),
+            Op::Call(_) => warp.rank.entered(depth + 1),
+            Op::Return => {}
+            _ if next <= pc && warp.rank.jumped(depth, next) => {
+                if let Some(priorities) = self.priorities.as_deref_mut() {
+                    priorities.drop(&mut warp.rank);
+                }
+                return true;
+            }
+            _ => {}
+        }
+        false
     }
 
     /// What the memory model does before an instruction. True: it is a load that has been put off.
