@@ -377,6 +377,50 @@ pub struct DeviceArgs {
     /// auto (a GPU if there is one, else the simulator), sim, cuda or cuda:N.
     #[arg(long = "device", value_name = "DEVICE", default_value = "auto")]
     pub device: DeviceChoice,
+    /// The simulator's memory: sc (everybody sees every store at once) or weak (stores become visible late and loads are
+    /// satisfied early, within what PTX allows; by the seed). Default: sc, or what the scenario says.
+    #[arg(long, value_enum, value_name = "MODEL")]
+    pub memory: Option<MemoryArg>,
+    /// The simulator's schedules: random (short turns, with equal odds) or priority (few preemptions: who stands still does so
+    /// for long). Default: random, or what the scenario says.
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub schedule: Option<ScheduleArg>,
+}
+
+/// The value of `--memory`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MemoryArg {
+    /// Sequentially consistent.
+    Sc,
+    /// As weak as PTX allows, nearly.
+    Weak,
+}
+
+impl From<MemoryArg> for gsan_sim::MemoryModel {
+    fn from(arg: MemoryArg) -> Self {
+        match arg {
+            MemoryArg::Sc => gsan_sim::MemoryModel::Sequential,
+            MemoryArg::Weak => gsan_sim::MemoryModel::Weak,
+        }
+    }
+}
+
+/// The value of `--schedule`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ScheduleArg {
+    /// Any warp may be next.
+    Random,
+    /// The warp with the highest priority is next.
+    Priority,
+}
+
+impl From<ScheduleArg> for gsan_sim::Schedule {
+    fn from(arg: ScheduleArg) -> Self {
+        match arg {
+            ScheduleArg::Random => gsan_sim::Schedule::Random,
+            ScheduleArg::Priority => gsan_sim::Schedule::Priority,
+        }
+    }
 }
 
 /// The value of `--device`.

@@ -1,9 +1,10 @@
 //! Which driver runs the kernels, and the shape of the simulated one.
 
-use crate::args::DeviceChoice;
+use crate::args::{DeviceArgs, DeviceChoice};
 use crate::failure::{Failure, Result};
 use crate::scenario::model::DeviceShape;
 use cuda_lazy::{Backend, Choice};
+use gsan_sim::{MemoryModel, Schedule};
 
 /// Step budget of the simulator where nothing else is asked for: some seconds' worth, so that a kernel that never ends is
 /// reported while the user still watches.
@@ -16,6 +17,10 @@ pub struct Chosen {
     pub simulated: bool,
     /// The driver's number of the first device.
     pub first: u32,
+    /// The simulator's memory; `None`: as the scenario says.
+    pub memory: Option<MemoryModel>,
+    /// The simulator's schedules; `None`: as the scenario says.
+    pub schedule: Option<Schedule>,
 }
 
 impl Chosen {
@@ -26,8 +31,8 @@ impl Chosen {
 }
 
 /// Decides; must come before the first CUDA call.
-pub fn choose(wanted: DeviceChoice) -> Result<Chosen> {
-    let wanted = match wanted {
+pub fn choose(args: &DeviceArgs) -> Result<Chosen> {
+    let wanted = match args.device {
         DeviceChoice::Auto => from_environment()?,
         given => given,
     };
@@ -45,6 +50,8 @@ pub fn choose(wanted: DeviceChoice) -> Result<Chosen> {
         backend => Ok(Chosen {
             simulated: backend == Backend::Simulated,
             first,
+            memory: args.memory.map(Into::into),
+            schedule: args.schedule.map(Into::into),
         }),
     }
 }
@@ -61,11 +68,16 @@ fn from_environment() -> Result<DeviceChoice> {
 }
 
 /// A fresh simulated device for the next session. Does nothing that a GPU would notice.
-pub fn reset_simulator(shape: DeviceShape, seed: u64, budget: Option<u64>) {
+pub fn reset_simulator(chosen: Chosen, shape: DeviceShape, seed: u64, budget: Option<u64>) {
     let mut config = gsan_sim::driver::default_config();
     config.seed = seed;
     config.sms = shape.sms.unwrap_or(config.sms);
     config.devices = shape.devices.unwrap_or(config.devices);
+    config.memory = chosen.memory.or(shape.memory).unwrap_or(config.memory);
+    config.schedule = chosen
+        .schedule
+        .or(shape.schedule)
+        .unwrap_or(config.schedule);
     config.blocks_per_sm = shape.blocks_per_sm.unwrap_or(config.blocks_per_sm);
     if config.step_budget == gsan_sim::Config::default().step_budget {
         config.step_budget = DEFAULT_BUDGET;

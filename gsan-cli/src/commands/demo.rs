@@ -42,7 +42,7 @@ pub fn run(args: &DemoArgs) -> Result<u8> {
         return Ok(exit::CLEAN);
     }
     let options = Options {
-        device: device::choose(args.device.device)?,
+        device: device::choose(&args.device)?,
         seed: args.seed,
         schedules: args.schedules,
         cell: None,

@@ -30,7 +30,7 @@ pub fn run(args: &InspectArgs) -> Result<u8> {
         )));
     }
     let prepared = Prepared::read(&scenario)?;
-    let chosen = device::choose(args.device.device)?;
+    let chosen = device::choose(&args.device)?;
     let options = Options {
         device: chosen,
         seed: args.seed,

@@ -36,7 +36,7 @@ pub fn run(args: &RunArgs) -> Result<u8> {
         .expect
         .as_ref()
         .map(|e| e.schedules.unwrap_or(EXPECT_SCHEDULES));
-    let chosen = device::choose(args.device.device)?;
+    let chosen = device::choose(&args.device)?;
     let options = Options {
         device: chosen,
         seed: args.seed,

@@ -66,6 +66,10 @@ pub struct DeviceShape {
     pub cell: Option<CellFormat>,
     /// Each `fence.sc` synchronises with the next.
     pub sc_order: bool,
+    /// What the simulator's threads see of each other's stores.
+    pub memory: Option<gsan_sim::MemoryModel>,
+    /// How the simulator schedules.
+    pub schedule: Option<gsan_sim::Schedule>,
 }
 
 /// `[[module]]`

@@ -7,6 +7,7 @@ use crate::failure::{Failure, Result};
 use crate::names::Named;
 use gsan_host::CellFormat;
 use gsan_host::report::RaceClass;
+use gsan_sim::{MemoryModel, Schedule};
 use std::fmt::Display;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -159,6 +160,15 @@ impl Resolver<'_> {
             Some(v) => Ok(Some(*v.get_ref())),
             None => Ok(None),
         };
+        let one_of = |name: &str, value: &Option<Spanned<String>>, words: [&str; 2]| match value {
+            Some(v) if v.get_ref() == words[0] => Ok(Some(false)),
+            Some(v) if v.get_ref() == words[1] => Ok(Some(true)),
+            Some(v) => Err(self.place.error(
+                &v.span(),
+                format_args!("`{name}` is \"{}\" or \"{}\"", words[0], words[1]),
+            )),
+            None => Ok(None),
+        };
         let shape = DeviceShape {
             sms: positive("sms", &raw.sms, 4096)?,
             devices: positive("devices", &raw.devices, 64)?,
@@ -166,6 +176,14 @@ impl Resolver<'_> {
             slots_per_sm: positive("slots_per_sm", &raw.slots_per_sm, 32)?,
             clock_buffer_size: positive("clock_buffer_size", &raw.clock_buffer_size, 1 << 20)?,
             sc_order: raw.sc_order,
+            memory: one_of("memory", &raw.memory, ["sc", "weak"])?.map(|weak| match weak {
+                true => MemoryModel::Weak,
+                false => MemoryModel::Sequential,
+            }),
+            schedule: one_of("schedule", &raw.schedule, ["random", "priority"])?.map(|p| match p {
+                true => Schedule::Priority,
+                false => Schedule::Random,
+            }),
             cell: match &raw.cell {
                 Some(name) => Some(match name.get_ref().as_str() {
                     "wide" => CellFormat::Wide,

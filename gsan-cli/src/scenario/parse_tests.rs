@@ -101,6 +101,25 @@ fn whole() -> Scenario {
 }
 
 #[test]
+fn the_simulators_memory_and_schedule() {
+    let of =
+        |text: &str| parse(Path::new("s.toml"), text).map(|s| (s.device.memory, s.device.schedule));
+    assert_eq!(
+        of("[device]\nmemory = 'weak'\nschedule = 'priority'\n").unwrap(),
+        (
+            Some(gsan_sim::MemoryModel::Weak),
+            Some(gsan_sim::Schedule::Priority)
+        )
+    );
+    assert_eq!(
+        of("[device]\nmemory = 'sc'\n").unwrap(),
+        (Some(gsan_sim::MemoryModel::Sequential), None)
+    );
+    refused("[device]\nmemory = 'strong'\n", 2, "\"sc\" or \"weak\"");
+    refused("[device]\nschedule = 1\n", 2, "");
+}
+
+#[test]
 fn everything_that_the_format_has() {
     let s = whole();
     assert_eq!(s.name, "flag handoff without acquire");
@@ -114,6 +133,8 @@ fn everything_that_the_format_has() {
             clock_buffer_size: Some(64),
             cell: Some(CellFormat::Reference),
             sc_order: false,
+            memory: None,
+            schedule: None,
         }
     );
     assert_eq!(

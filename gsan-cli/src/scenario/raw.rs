@@ -33,6 +33,8 @@ pub(super) struct Device {
     pub cell: Option<Spanned<String>>,
     #[serde(default)]
     pub sc_order: bool,
+    pub memory: Option<Spanned<String>>,
+    pub schedule: Option<Spanned<String>>,
     #[serde(default)]
     pub classes_off: Vec<Spanned<String>>,
 }

@@ -296,7 +296,7 @@ impl<'a> Prepared<'a> {
     ) -> Result<Once> {
         let shape = self.scenario.device;
         if options.device.simulated {
-            reset_simulator(shape, seed, options.budget);
+            reset_simulator(options.device, shape, seed, options.budget);
         }
         let session = Session::builder()
             .devices(&options.device.devices(shape.devices.unwrap_or(1)))

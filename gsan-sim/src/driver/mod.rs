@@ -39,7 +39,7 @@ mod vmm;
 
 pub use diagnosis::{Diagnosis, StopKind};
 
-use crate::Config;
+use crate::{Config, MemoryModel, Schedule};
 use api::Session;
 
 /// The C function of that name, exactly as it is linked (`cuMemAlloc_v2`); `None` if the simulated driver lacks it.
@@ -98,7 +98,8 @@ pub fn thread_steps() -> u64 {
 }
 
 /// [`Config::default`] with what the environment says: `GSAN_SIM_SEED`, `GSAN_SIM_DEVICES`, `GSAN_SIM_SMS`,
-/// `GSAN_SIM_BLOCKS_PER_SM`, `GSAN_SIM_MEMORY` (bytes), `GSAN_SIM_STEP_BUDGET`. Used when [`configure`] was not called.
+/// `GSAN_SIM_BLOCKS_PER_SM`, `GSAN_SIM_MEMORY` (bytes), `GSAN_SIM_STEP_BUDGET`, `GSAN_SIM_MEMORY_MODEL` (`weak`),
+/// `GSAN_SIM_SCHEDULE` (`priority`). Used when [`configure`] was not called.
 /// What is no number, or zero where there must be one, counts as unset.
 pub fn default_config() -> Config {
     fn number(name: &str) -> Option<u64> {
@@ -121,5 +122,12 @@ pub fn default_config() -> Config {
     config.step_budget = number("GSAN_SIM_STEP_BUDGET")
         .filter(|&n| n > 0)
         .unwrap_or(config.step_budget);
+    let says = |name: &str, word: &str| std::env::var(name).is_ok_and(|v| v.trim() == word);
+    if says("GSAN_SIM_MEMORY_MODEL", "weak") {
+        config.memory = MemoryModel::Weak;
+    }
+    if says("GSAN_SIM_SCHEDULE", "priority") {
+        config.schedule = Schedule::Priority;
+    }
     config
 }
