@@ -4,6 +4,7 @@ use crate::names::Named;
 use crate::scenario::one_kernel::{ArgSpec, Dims, PrintSpec};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gsan_host::report::RaceClass;
+use std::fmt::{Display, Formatter};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -128,6 +129,10 @@ pub struct RunArgs {
     /// Where the report goes; without it, to the standard output.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// In the text, say what instrumentation did inside blocks and which accesses it left out because they cannot race. (JSON
+    /// always says it.)
+    #[arg(long)]
+    pub stats: bool,
     /// Run the module as it is and check nothing: to compare results and time.
     #[arg(long)]
     pub no_instrument: bool,
@@ -177,8 +182,8 @@ pub struct ProgramArgs {
 /// Report classes that are switched off.
 #[derive(Debug, Args, Clone, Default)]
 pub struct ClassArgs {
-    /// Leave out findings of this class: race, scope-too-narrow, missing-acquire, missing-release, mixed-width, stale-nc or
-    /// intra-block. Several times, or a list with commas. They are counted, and the exit code is as without them. Without
+    /// Leave out findings of this class: race, scope-too-narrow, missing-acquire, missing-release, mixed-width, stale-nc,
+    /// intra-block or missing-wait. Several times, or a list with commas. They are counted, and the exit code is as without them. Without
     /// intra-block a run does not instrument barriers either.
     #[arg(long = "no-class", value_name = "CLASS", value_delimiter = ',', value_parser = class)]
     pub no_class: Vec<RaceClass>,
@@ -320,6 +325,19 @@ impl FromStr for WordSpec {
     }
 }
 
+impl Display for WordSpec {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)?;
+        if let Some(offset) = self.offset {
+            write!(f, "+{offset}")?;
+        }
+        match self.end {
+            Some(end) => write!(f, "..{end}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// `gsan instrument`
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -360,6 +378,10 @@ pub struct ReportArgs {
     /// Where the report goes; without it, to the standard output.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// In the text, say what instrumentation did inside blocks and which accesses it left out because they cannot race. (JSON
+    /// always says it.)
+    #[arg(long)]
+    pub stats: bool,
 }
 
 /// `gsan doctor`
@@ -498,6 +520,9 @@ mod tests {
         assert_eq!("data".parse(), spec("data", None, None));
         assert_eq!("data+8".parse(), spec("data", Some(8), None));
         assert_eq!("d..x+0x10..32".parse(), spec("d..x", Some(16), Some(32)));
+        for good in ["data", "data+8", "data+8..16"] {
+            assert_eq!(good.parse::<WordSpec>().unwrap().to_string(), good);
+        }
         for bad in [
             "",
             "+4",

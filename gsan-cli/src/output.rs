@@ -17,6 +17,8 @@ pub struct Reporter {
     pub format: Format,
     /// Where; `None`: the standard output.
     pub out: Option<PathBuf>,
+    /// Whether the text says what instrumentation did and left out; JSON always does.
+    pub stats: bool,
     /// Files beside which sources are looked for.
     pub beside: Vec<PathBuf>,
     /// Sources that are in no file, by name.
@@ -28,7 +30,7 @@ impl Reporter {
     pub fn emit(&self, report: &Report, printed: &[Printed]) -> Result<()> {
         let rendered = match self.format {
             Format::Text => {
-                let mut rendered = text::render(report, &self.sources());
+                let mut rendered = text::render(report, &self.sources(), self.stats);
                 for p in printed {
                     rendered.push_str(&printed_line(p));
                 }

@@ -92,7 +92,7 @@ mod tests {
         check(
             &["run", "x.ptx", "--no-class", "intra"],
             "invalid value 'intra' for '--no-class <CLASS>': there is no such class; there are: race, scope-too-narrow, \
-             missing-acquire, missing-release, mixed-width, stale-nc, intra-block",
+             missing-acquire, missing-release, mixed-width, stale-nc, intra-block, missing-wait",
             "gsan run",
         );
         check(

@@ -143,7 +143,10 @@ fn wrong_places_are_refused_with_what_there_is() {
     for (more, part) in [
         (&["--word", "dta"][..], "there are: data, flag, sum"),
         (&["--word", "data+128"], "`data` has 128 bytes"),
-        (&["--word", "data+0..129"], "`data` has 128 bytes"),
+        (
+            &["--word", "data+4..129"],
+            "--word data+4..129: `data` has 128 bytes",
+        ),
         (&["--thread", "32"], "there are logical threads 0 to 31"),
         (&["--after", "2"], "has 1 step"),
         (&["--word", "data+x"], "`x` is not a number"),
@@ -211,6 +214,31 @@ fn warps_of_a_block_without_a_barrier_are_named() {
     let fixed = scratch("warps_fixed.toml", &fixed);
     let (code, out, err) = gsan(&["run", fixed.to_str().unwrap(), "--schedules", "4"]);
     assert_eq!(code, 0, "{out}{err}");
+}
+
+#[test]
+fn what_the_warps_of_a_block_know_of_each_other_is_shown() {
+    let text = WARPS.replace("// BARRIER", "bar.sync 1, 64;");
+    let file = scratch("warps_known.toml", &text);
+    let call = ["inspect", file.to_str().unwrap(), "--thread", "0"];
+    let (code, out, err) = gsan(&[&call[..], &["--json"]].concat());
+    assert_eq!(code, 0, "{out}{err}");
+    let value: Value = serde_json::from_str(&out).unwrap();
+    let block = &value["threads"][0]["in_block"];
+    // Both warps met at barrier 1, and each knows what the other had done until then.
+    let barrier = &block["barriers"][0];
+    assert_eq!(barrier["barrier"], 1, "{out}");
+    assert!(barrier["closed"].is_number() && barrier["whole_block"].is_null());
+    for (at, other) in [(0, 1), (1, 0)] {
+        let pairs = block["warps"][at]["pairs"].as_array().unwrap();
+        let known = pairs.iter().find(|p| p["warp"] == other).unwrap();
+        assert!(known["epoch"].as_u64() >= value["threads"][0]["start_epoch"].as_u64());
+    }
+    let (_, out, _) = gsan(&call);
+    assert!(
+        out.contains("  warp 1 knows of single warps 0:") && out.contains("  barrier 1: the last"),
+        "{out}"
+    );
 }
 
 #[test]

@@ -562,6 +562,43 @@ fn printing_and_formats_do_not_mix_up_the_streams() {
 }
 
 #[test]
+fn what_was_left_out_is_said_on_demand_and_always_in_json() {
+    let got = handoff("handoff_fixed", &[]);
+    assert!(!got.out.contains("left out"), "{}", got.out);
+    let got = handoff("handoff_fixed", &["--stats"]);
+    assert!(
+        got.out.contains("inside blocks: hooks at 2 of 2 barriers"),
+        "{}",
+        got.out
+    );
+    assert!(got.out.contains("left out: "), "{}", got.out);
+    let instrument = finish(&["instrument", PTX, "-o", "/dev/null"]);
+    let line = |text: &str| {
+        let found = text.lines().find(|l| l.starts_with("left out: "));
+        found.unwrap_or_default().to_string()
+    };
+    assert_eq!(line(&got.out), line(&instrument.err));
+
+    let got = handoff("handoff_fixed", &["--format", "json", "--schedules", "2"]);
+    let value: serde_json::Value = serde_json::from_str(&got.out).unwrap();
+    let left = &value["stats"]["instrumentation"]["left_out"];
+    let said = line(&instrument.err);
+    for (key, words) in [
+        ("parameter", " to parameter"),
+        ("repeated", " repeated check"),
+    ] {
+        let number = left[key].as_u64().unwrap();
+        assert!(said.contains(&format!(" {number}{words}")), "{said} {left}");
+    }
+    let saved = scratch("stats.json", &got.out);
+    let got = finish(&["report", saved.to_str().unwrap(), "--stats"]);
+    assert_eq!(line(&got.out), said);
+    let got = handoff("handoff_racy", &["--no-instrument", "--format", "json"]);
+    let value: serde_json::Value = serde_json::from_str(&got.out).unwrap();
+    assert!(value["stats"]["instrumentation"].is_null());
+}
+
+#[test]
 fn an_uninstrumented_run_finds_nothing_and_gives_the_same_values() {
     let got = handoff("handoff_racy", &["--no-instrument", "--print", "2"]);
     assert_eq!(got.code, 0, "{}", got.out);

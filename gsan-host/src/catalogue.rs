@@ -1,6 +1,6 @@
 //! What gives findings their names: modules with their sites, launches, buffers. Shared with the watchdog.
 
-use crate::report::{LaunchInfo, Site, UnsupportedInstruction};
+use crate::report::{Instrumentation, LaunchInfo, Site, UnsupportedInstruction};
 use std::collections::HashMap;
 
 /// An operation of the host that is checked like a launch. It has an id as launches have, and no entry among them.
@@ -48,6 +48,7 @@ pub(crate) struct ModuleNames {
     pub(crate) sites: Vec<Site>,
     pub(crate) unsupported: Vec<UnsupportedInstruction>,
     pub(crate) instrumented_sites: u64,
+    pub(crate) instrumentation: Option<Instrumentation>,
     /// Of a hand-linked module: each kernel's source file.
     pub(crate) linked_files: HashMap<String, String>,
 }

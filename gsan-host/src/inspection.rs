@@ -3,6 +3,8 @@
 //! [`crate::Session`]'s `describe_…` calls read the state; here it is decoded. What has been forgotten (an overwritten
 //! snapshot, a tenant that the history no longer has) is `None`, never guessed.
 
+pub use crate::in_block::{BarrierView, BlockView, WarpView, in_block};
+
 use crate::catalogue::{Catalogue, HostOperation};
 use crate::cell_format::CellFormat;
 use crate::records;

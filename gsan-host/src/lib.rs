@@ -25,6 +25,7 @@ mod cell_format;
 mod clocks;
 mod driver;
 pub mod error;
+mod in_block;
 pub mod inspection;
 mod launch_plan;
 mod merge;

@@ -67,6 +67,8 @@ pub(crate) fn merge(report: &mut Report, other: Report) {
     }
     let (a, b) = (&mut report.stats, other.stats);
     a.instrumented_sites = a.instrumented_sites.max(b.instrumented_sites);
+    // The runs are of the same modules.
+    a.instrumentation = a.instrumentation.or(b.instrumentation);
     a.checked_accesses = add(a.checked_accesses, b.checked_accesses);
     a.unchecked_accesses = add(a.unchecked_accesses, b.unchecked_accesses);
     a.dropped_records = add(a.dropped_records, b.dropped_records);

@@ -1,7 +1,7 @@
 //! From a module's text to what is loaded, and what is known about it.
 
 use crate::error::{Error, Result};
-use crate::report::{Site, UnsupportedInstruction};
+use crate::report::{Instrumentation, Site, UnsupportedInstruction};
 use crate::request::{KernelInfo, ParamInfo};
 use gsan_ptx::ast::{Item, Space, Statement};
 use gsan_ptx::hook::names::{MODULE, PREFIX};
@@ -30,6 +30,8 @@ pub(crate) struct Prepared {
     pub(crate) sites: Vec<Site>,
     pub(crate) unsupported: Vec<UnsupportedInstruction>,
     pub(crate) instrumented_sites: u64,
+    /// `None`: the modules are as they were.
+    pub(crate) instrumentation: Option<Instrumentation>,
     pub(crate) kernels: Vec<Kernel>,
     /// Names of the user's variables in global memory.
     pub(crate) variables: Vec<String>,
@@ -94,6 +96,7 @@ fn prepared(name: &str, ptx: &str, result: gsan_ptx::Instrumented) -> Prepared {
             })
             .collect(),
         instrumented_sites: result.stats.sites(),
+        instrumentation: (!linked).then(|| Instrumentation::from(&result.stats)),
         kernels: kernels(
             result.entries,
             if linked {
@@ -114,6 +117,7 @@ impl Prepared {
         self.sites.extend(other.sites);
         self.unsupported.extend(other.unsupported);
         self.instrumented_sites += other.instrumented_sites;
+        self.instrumentation = sum(self.instrumentation, other.instrumentation);
         for kernel in other.kernels {
             // A weak one may be in several modules.
             let same = |k: &&mut Kernel| k.info.name == kernel.info.name;
@@ -128,6 +132,17 @@ impl Prepared {
             }
         }
         self.linked_files.extend(other.linked_files);
+    }
+}
+
+/// What was done to all of several modules.
+pub(crate) fn sum(
+    a: Option<Instrumentation>,
+    b: Option<Instrumentation>,
+) -> Option<Instrumentation> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.plus(b)),
+        (a, b) => a.or(b),
     }
 }
 
@@ -156,6 +171,7 @@ fn plain_one(name: &str, ptx: &str) -> Result<Prepared> {
         sites: Vec::new(),
         unsupported: Vec::new(),
         instrumented_sites: 0,
+        instrumentation: None,
         kernels: kernels(described.0, Hidden::None),
         variables: variables(&described.1),
         linked_files: HashMap::new(),

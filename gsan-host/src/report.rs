@@ -168,6 +168,8 @@ pub struct Site {
 pub struct Stats {
     /// Places in the PTX that were instrumented.
     pub instrumented_sites: u64,
+    /// What else instrumentation did; `None` where the modules ran as they are, or an older report does not say.
+    pub instrumentation: Option<Instrumentation>,
     /// Accesses checked.
     pub checked_accesses: Option<u64>,
     /// Plain accesses to memory without shadow.
@@ -176,6 +178,62 @@ pub struct Stats {
     pub misses: Option<Misses>,
     /// Findings for which no record was free.
     pub dropped_records: Option<u64>,
+}
+
+/// What instrumentation did besides [`Stats::instrumented_sites`], and what it left out because it cannot race: places in the PTX.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Instrumentation {
+    /// Barriers of blocks, hooked or not.
+    pub barriers: u64,
+    /// Those with hooks.
+    pub barrier_hooks: u64,
+    /// Other synchronisation inside blocks, with hooks.
+    pub block_syncs: u64,
+    /// Accesses to shared memory.
+    pub shared: u64,
+    /// Accesses to local memory.
+    pub local: u64,
+    /// Accesses to parameters.
+    pub param: u64,
+    /// Accesses to constant memory.
+    pub constant: u64,
+    /// Generic accesses that are provably to the thread's stack or the block's shared memory.
+    pub private_generic: u64,
+    /// Plain accesses to what the same straight-line code has checked before.
+    pub repeated: u64,
+}
+
+impl Instrumentation {
+    /// That of several modules.
+    pub fn plus(self, other: Instrumentation) -> Instrumentation {
+        Instrumentation {
+            barriers: self.barriers + other.barriers,
+            barrier_hooks: self.barrier_hooks + other.barrier_hooks,
+            block_syncs: self.block_syncs + other.block_syncs,
+            shared: self.shared + other.shared,
+            local: self.local + other.local,
+            param: self.param + other.param,
+            constant: self.constant + other.constant,
+            private_generic: self.private_generic + other.private_generic,
+            repeated: self.repeated + other.repeated,
+        }
+    }
+}
+
+impl From<&gsan_ptx::instrument::Stats> for Instrumentation {
+    fn from(s: &gsan_ptx::instrument::Stats) -> Instrumentation {
+        Instrumentation {
+            barriers: s.barriers,
+            barrier_hooks: s.barrier_hooks,
+            block_syncs: s.block_syncs,
+            shared: s.shared,
+            local: s.local,
+            param: s.param,
+            constant: s.constant,
+            private_generic: s.private_generic,
+            repeated: s.repeated,
+        }
+    }
 }
 
 /// How often an approximation may have hidden a race, by class.

@@ -151,7 +151,7 @@ fn words(spec: &WordSpec, issuer: &mut Issuer<'_>) -> Result<WordsOf> {
     let name = &spec.name;
     let Some((address, bytes)) = issuer.memory(name) else {
         return Err(Failure::input(format_args!(
-            "--word {name}: there is no such buffer or module variable now; there are: {}",
+            "--word {spec}: there is no such buffer or module variable now; there are: {}",
             issuer.names().join(", ")
         )));
     };
@@ -162,7 +162,7 @@ fn words(spec: &WordSpec, issuer: &mut Issuer<'_>) -> Result<WordsOf> {
     };
     if end > bytes {
         return Err(Failure::input(format_args!(
-            "--word {name}+{first}: `{name}` has {bytes} bytes"
+            "--word {spec}: `{name}` has {bytes} bytes"
         )));
     }
     let mut all = Vec::new();
@@ -176,7 +176,7 @@ fn words(spec: &WordSpec, issuer: &mut Issuer<'_>) -> Result<WordsOf> {
             .map_err(refused)?;
         all.extend(words.ok_or_else(|| {
             Failure::input(format_args!(
-                "--word {name}: it has no shadow: only gsan's own device memory and module variables have"
+                "--word {spec}: it has no shadow: only gsan's own device memory and module variables have"
             ))
         })?);
         start = next;

@@ -2,7 +2,9 @@
 
 use crate::args::InstrumentArgs;
 use crate::failure::{Failure, Result, exit};
+use crate::render::instrumentation;
 use crate::{output, ptx};
+use gsan_host::report::Instrumentation;
 use std::path::Path;
 
 /// Writes the instrumented module.
@@ -42,20 +44,8 @@ pub fn run(args: &InstrumentArgs) -> Result<u8> {
         done.sites.len(),
         done.unsupported.len()
     ));
-    let stats = &done.stats;
-    output::eprint(&format!(
-        "inside blocks: hooks at {} of {} barriers and at {} other synchronisations\n",
-        stats.barrier_hooks, stats.barriers, stats.block_syncs
-    ));
-    output::eprint(&format!(
-        "left out: {} accesses to shared, {} to local, {} to parameter, {} to constant memory, {} to the stack or shared memory by \
-         generic addresses, {} repeated checks\n",
-        stats.shared,
-        stats.local,
-        stats.param,
-        stats.constant,
-        stats.private_generic,
-        stats.repeated
-    ));
+    for line in instrumentation::lines(&Instrumentation::from(&done.stats)) {
+        output::eprint(&format!("{line}\n"));
+    }
     Ok(exit::CLEAN)
 }

@@ -22,6 +22,7 @@ pub fn run(args: &ReportArgs) -> Result<u8> {
     let reporter = Reporter {
         format: args.format,
         out: args.out.clone(),
+        stats: args.stats,
         beside: vec![args.file.clone()],
         inline: Vec::new(),
     };

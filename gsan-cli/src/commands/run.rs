@@ -105,6 +105,7 @@ fn reporter(args: &RunArgs, scenario: &Scenario) -> Reporter {
     Reporter {
         format: args.format,
         out: args.out.clone(),
+        stats: args.stats,
         beside: files(scenario),
         inline: inline(scenario),
     }

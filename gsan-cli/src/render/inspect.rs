@@ -6,7 +6,9 @@ use super::text::{BOLD, FRAME, clean, write_summary};
 use super::{describe_access, plural, triple};
 use crate::names::Named;
 use gsan_device::layout::{Counters, Epoch, GlobalState};
-use gsan_host::inspection::{AccessView, ReleaseView, TenantView, ThreadView, WarpClock, WordView};
+use gsan_host::inspection::{
+    AccessView, BlockView, ReleaseView, TenantView, ThreadView, WarpClock, WordView, in_block,
+};
 use gsan_host::report::{Report, Scope};
 use std::fmt::Write;
 
@@ -312,26 +314,46 @@ fn warps(entries: &[WarpClock]) -> String {
 }
 
 /// What the warps of the latest tenant know of each other, and its barriers.
-fn write_warps(out: &mut String, t: &ThreadView) {
-    let since = |epochs: &[Epoch]| {
-        let own = epochs.iter().enumerate();
-        let own = own.filter(|(_, e)| **e >= t.state.start_epoch && **e != 0);
-        let each: Vec<_> = own.map(|(i, e)| format!("{i}:{e}")).collect();
-        match each.len() {
-            0 => "nothing yet".into(),
-            _ => each.join(", "),
+fn write_block(out: &mut String, block: &BlockView) {
+    if block.warps.is_empty() {
+        let _ = writeln!(out, "  its warps know nothing of each other yet");
+    }
+    for w in &block.warps {
+        let mut known = Vec::new();
+        if let Some(epoch) = w.all {
+            known.push(format!("all of its block's others up to {epoch}"));
         }
-    };
-    let _ = writeln!(
-        out,
-        "  warp: epoch up to which it knows the block's others: {}",
-        since(&t.state.warps)
-    );
-    let _ = writeln!(
-        out,
-        "  barrier: epoch that its last arrival closed: {}",
-        since(&t.state.barriers)
-    );
+        if let Some(epoch) = w.after_fence {
+            known.push(format!("up to {epoch} once an acquire fence follows"));
+        }
+        if !w.pairs.is_empty() {
+            known.push(format!("of single warps {}", clock(&w.pairs)));
+        }
+        if let Some(epoch) = w.reach {
+            known.push(format!("some of them up to {epoch}"));
+        }
+        if known.is_empty() {
+            known.push("nothing of the others".into());
+        }
+        let fence = w.fence_token.map_or(String::new(), |t| {
+            format!("; its last release fence is in token {t}")
+        });
+        let _ = writeln!(out, "  warp {} knows {}{fence}", w.warp, known.join(", "));
+    }
+    for b in &block.barriers {
+        let mut text = Vec::new();
+        if let Some(epoch) = b.closed {
+            text.push(format!("the last arrival closed epoch {epoch}"));
+        }
+        if let Some(epoch) = b.whole_block.filter(|e| Some(*e) != b.closed) {
+            text.push(format!("the last of the whole block {epoch}"));
+        }
+        if !b.knew.is_empty() {
+            let knew = clock(&b.knew);
+            text.push(format!("who arrived with a count knew of warps {knew}"));
+        }
+        let _ = writeln!(out, "  barrier {}: {}", b.id, text.join("; "));
+    }
 }
 
 fn write_thread(out: &mut String, t: &ThreadView) {
@@ -360,8 +382,8 @@ fn write_thread(out: &mut String, t: &ThreadView) {
         clock(&t.clock),
         warps(&t.warps)
     );
-    if s.intra_block != 0 {
-        write_warps(out, t);
+    if let Some(block) = in_block(s) {
+        write_block(out, &block);
     }
     let _ = writeln!(
         out,

@@ -4,7 +4,10 @@ use super::inspect::{Inspected, Touched};
 use super::json::{SideEntry, side};
 use crate::names::Named;
 use gsan_device::layout::{Counters, Epoch, GlobalState};
-use gsan_host::inspection::{AccessView, ReleaseView, TenantView, ThreadView, WarpClock, WordView};
+use gsan_host::inspection::{
+    AccessView, BarrierView, BlockView, ReleaseView, TenantView, ThreadView, WarpClock, WarpView,
+    WordView, in_block,
+};
 use gsan_host::report::{Report, Scope};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -124,6 +127,36 @@ fn warps(entries: &[WarpClock]) -> Vec<Value> {
     entries.iter().map(entry).collect()
 }
 
+/// The warps of the latest tenant, and its barriers: only what they know is there.
+fn block(b: &BlockView) -> Value {
+    let known = |entries: &[(u32, Epoch)]| -> Vec<Value> {
+        let entry = |(warp, epoch): &(u32, Epoch)| json!({ "warp": warp, "epoch": epoch });
+        entries.iter().map(entry).collect()
+    };
+    let warp = |w: &WarpView| {
+        json!({
+            "warp": w.warp,
+            "knows_block": w.all,
+            "after_fence": w.after_fence,
+            "reach": w.reach,
+            "pairs": known(&w.pairs),
+            "fence_token": w.fence_token,
+        })
+    };
+    let barrier = |b: &BarrierView| {
+        json!({
+            "barrier": b.id,
+            "closed": b.closed,
+            "whole_block": b.whole_block,
+            "knew": known(&b.knew),
+        })
+    };
+    json!({
+        "warps": b.warps.iter().map(warp).collect::<Vec<_>>(),
+        "barriers": b.barriers.iter().map(barrier).collect::<Vec<_>>(),
+    })
+}
+
 fn thread(t: &ThreadView) -> Value {
     let s = &t.state;
     json!({
@@ -138,6 +171,7 @@ fn thread(t: &ThreadView) -> Value {
         "clock": clock(&t.clock),
         "warps": warps(&t.warps),
         "intra_block": s.intra_block != 0,
+        "in_block": in_block(s).map(|b| block(&b)),
         "snapshots": s.ring_head,
         "first_token": s.first_token,
         "fence_gpu": s.fence_gpu,

@@ -73,21 +73,29 @@ fn sample() -> Inspected {
     // The second is what an earlier tenant left.
     let mut warps = [0; 32];
     warps[..3].copy_from_slice(&[8, 3, 0]);
+    let mut state = gsan_device::layout::ThreadState {
+        epoch: 9,
+        start_epoch: 7,
+        clock_mode: 2,
+        ring_head: 3,
+        tenants: 70,
+        intra_block: 1,
+        warps,
+        ..Default::default()
+    };
+    state.pending_warps[2] = 9;
+    state.reach[2] = 8;
+    state.pairs[2][0] = 8;
+    state.fence_tokens[2] = 2;
+    state.barriers[3] = 8;
+    state.barrier_rows[3][0] = 7;
+    state.barrier_rows[3][2] = 8;
     let thread = ThreadView {
         id: 5,
         device: 0,
         sm: 1,
         slot: 1,
-        state: gsan_device::layout::ThreadState {
-            epoch: 9,
-            start_epoch: 7,
-            clock_mode: 2,
-            ring_head: 3,
-            tenants: 70,
-            intra_block: 1,
-            warps,
-            ..Default::default()
-        },
+        state,
         clock: vec![(0, 4), (5, 9)],
         warps: vec![],
         tenants: vec![
@@ -136,8 +144,10 @@ fn a_thread_is_told_with_its_clock_and_tenants() {
     for part in [
         "logical thread 5 (device 0, SM 1, slot 1): epoch 9, its latest tenant's began at 7\n",
         "clock (its own): 0:4, 5:9\n",
-        "it knows the block's others: 0:8\n",
-        "its last arrival closed: nothing yet\n",
+        "  warp 0 knows all of its block's others up to 8\n",
+        "  warp 2 knows up to 9 once an acquire fence follows, of single warps 0:8, some of them up to 8; its last release fence is in \
+         token 2\n",
+        "  barrier 3: the last arrival closed epoch 8; who arrived with a count knew of warps 0:7, 2:8\n",
         "from epoch 7: block (1,0,0) of `consumer(unsigned int*, unsigned int*)`, launch 1\n",
         "from epoch 6: the host's memset\n",
         "and 68 tenants before that are forgotten\n",
@@ -202,6 +212,17 @@ fn json_has_the_same_in_fields() {
         (&json!(9), &json!(true))
     );
     assert_eq!(thread["tenants"][1]["kernel"], "memset");
+    let block = &thread["in_block"];
+    assert_eq!(
+        block["warps"][1],
+        json!({ "warp": 2, "knows_block": null, "after_fence": 9, "reach": 8, "pairs": [{ "warp": 0, "epoch": 8 }],
+                "fence_token": 2 })
+    );
+    assert_eq!(
+        block["barriers"],
+        json!([{ "barrier": 3, "closed": 8, "whole_block": null,
+                 "knew": [{ "warp": 0, "epoch": 7 }, { "warp": 2, "epoch": 8 }] }])
+    );
     assert_eq!(value["global"][0]["num_threads"], 0);
 }
 

@@ -2,7 +2,7 @@
 
 use super::findings;
 use crate::names::Named;
-use gsan_host::report::{LaunchInfo, Race, Report, Scope, Side, Site};
+use gsan_host::report::{Instrumentation, LaunchInfo, Race, Report, Scope, Side, Site};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -133,11 +133,34 @@ pub(super) struct PastEndEntry {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Stats {
     pub instrumented_sites: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instrumentation: Option<InstrumentationEntry>,
     pub checked_accesses: Option<u64>,
     pub unchecked_accesses: Option<u64>,
     /// By class, so that a reader need not know every one.
     pub misses: Option<BTreeMap<String, u64>>,
     pub dropped_records: Option<u64>,
+}
+
+/// Places in the PTX.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct InstrumentationEntry {
+    pub barriers: u64,
+    pub barrier_hooks: u64,
+    pub block_syncs: u64,
+    pub left_out: LeftOut,
+}
+
+/// What cannot race.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct LeftOut {
+    pub shared: u64,
+    pub local: u64,
+    pub parameter: u64,
+    pub constant: u64,
+    /// The stack or shared memory by generic addresses.
+    pub private_generic: u64,
+    pub repeated: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -182,6 +205,7 @@ impl Document {
                 .collect(),
             stats: Stats {
                 instrumented_sites: stats.instrumented_sites,
+                instrumentation: stats.instrumentation.map(instrumentation),
                 checked_accesses: stats.checked_accesses,
                 unchecked_accesses: stats.unchecked_accesses,
                 misses: stats.misses.map(|m| {
@@ -208,6 +232,22 @@ impl Document {
                 .collect(),
             printed: printed.to_vec(),
         }
+    }
+}
+
+fn instrumentation(i: Instrumentation) -> InstrumentationEntry {
+    InstrumentationEntry {
+        barriers: i.barriers,
+        barrier_hooks: i.barrier_hooks,
+        block_syncs: i.block_syncs,
+        left_out: LeftOut {
+            shared: i.shared,
+            local: i.local,
+            parameter: i.param,
+            constant: i.constant,
+            private_generic: i.private_generic,
+            repeated: i.repeated,
+        },
     }
 }
 

@@ -1,8 +1,8 @@
 //! Reads a JSON report back.
 
 use super::json::{
-    Document, Launch, PastEndEntry, Printed, RaceEntry, SCHEMA_VERSION, SideEntry, SiteEntry,
-    Unsupported,
+    Document, InstrumentationEntry, Launch, PastEndEntry, Printed, RaceEntry, SCHEMA_VERSION,
+    SideEntry, SiteEntry, Unsupported,
 };
 use crate::names::Named;
 use gsan_host::report::*;
@@ -91,6 +91,7 @@ fn report(d: Document) -> Result<(Report, Vec<Printed>), String> {
         past_end,
         stats: Stats {
             instrumented_sites: d.stats.instrumented_sites,
+            instrumentation: d.stats.instrumentation.map(instrumentation),
             checked_accesses: d.stats.checked_accesses,
             unchecked_accesses: d.stats.unchecked_accesses,
             misses: d.stats.misses.map(misses),
@@ -108,6 +109,20 @@ fn word<T: Named>(field: &str, word: &str) -> Result<T, String> {
 
 fn optional<T: Named>(field: &str, value: Option<String>) -> Result<Option<T>, String> {
     value.map(|w| word(field, &w)).transpose()
+}
+
+fn instrumentation(i: InstrumentationEntry) -> Instrumentation {
+    Instrumentation {
+        barriers: i.barriers,
+        barrier_hooks: i.barrier_hooks,
+        block_syncs: i.block_syncs,
+        shared: i.left_out.shared,
+        local: i.left_out.local,
+        param: i.left_out.parameter,
+        constant: i.left_out.constant,
+        private_generic: i.left_out.private_generic,
+        repeated: i.left_out.repeated,
+    }
 }
 
 fn misses(by_class: BTreeMap<String, u64>) -> Misses {

@@ -57,7 +57,10 @@ fn the_document_has_the_specified_fields() {
     assert_eq!(race["prior"]["site"], Value::Null);
     assert_eq!(
         value["stats"],
-        json!({ "instrumented_sites": 12, "checked_accesses": 4096, "unchecked_accesses": 0,
+        json!({ "instrumented_sites": 12,
+                "instrumentation": { "barriers": 2, "barrier_hooks": 1, "block_syncs": 0,
+                    "left_out": { "shared": 3, "local": 0, "parameter": 0, "constant": 0, "private_generic": 0, "repeated": 4 } },
+                "checked_accesses": 4096, "unchecked_accesses": 0,
             "misses": { "shared-slot": 0, "slot-reuse": 0, "ring-wrap": 0, "saturated": 0 }, "dropped_records": 0 })
     );
     assert_eq!(value["unsupported"], json!([]));
@@ -109,7 +112,12 @@ fn fields_of_later_writers_are_ignored_and_missing_ones_named() {
     value["stats"]["misses"]["new-class"] = json!(3);
     assert!(read(&value.to_string()).is_ok());
     value.as_object_mut().unwrap().remove("outcome");
-    assert!(read(&value.to_string()).unwrap_err().what.contains("outcome"));
+    assert!(
+        read(&value.to_string())
+            .unwrap_err()
+            .what
+            .contains("outcome")
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ pub mod demangle;
 pub mod findings;
 pub mod inspect;
 pub mod inspect_json;
+pub mod instrumentation;
 pub mod json;
 pub mod json_read;
 pub mod sarif;

@@ -41,6 +41,13 @@ pub fn clean_report() -> Report {
         past_end: vec![],
         stats: Stats {
             instrumented_sites: 12,
+            instrumentation: Some(Instrumentation {
+                barriers: 2,
+                barrier_hooks: 1,
+                shared: 3,
+                repeated: 4,
+                ..Instrumentation::default()
+            }),
             checked_accesses: Some(4096),
             unchecked_accesses: Some(0),
             misses: Some(Misses::default()),
@@ -138,6 +145,7 @@ pub fn broken_report() -> Report {
     });
     report.stats = Stats {
         instrumented_sites: 1,
+        instrumentation: None,
         checked_accesses: None,
         unchecked_accesses: None,
         misses: Some(Misses {

@@ -4,7 +4,7 @@
 
 use super::demangle::demangle;
 use super::source::{Sources, with_caret};
-use super::{describe_access, findings, plural, triple};
+use super::{describe_access, findings, instrumentation, plural, triple};
 use crate::names::Named;
 use anstyle::{AnsiColor, Style};
 use gsan_host::report::{Misses, Outcome, Race, RaceClass, Report, Side, Site};
@@ -16,8 +16,8 @@ const GOOD: Style = AnsiColor::BrightGreen.on_default().bold();
 pub(super) const FRAME: Style = AnsiColor::BrightBlue.on_default().bold();
 pub(super) const BOLD: Style = Style::new().bold();
 
-/// The whole report.
-pub fn render(report: &Report, sources: &Sources) -> String {
+/// The whole report; `stats`: with what instrumentation did and left out.
+pub fn render(report: &Report, sources: &Sources, stats: bool) -> String {
     let mut out = String::new();
     write_races(&mut out, report, sources);
     write_outcome(&mut out, report);
@@ -25,6 +25,11 @@ pub fn render(report: &Report, sources: &Sources) -> String {
     write_past_ends(&mut out, report, sources);
     write_unsupported(&mut out, report);
     write_stats(&mut out, report);
+    if let Some(done) = report.stats.instrumentation.as_ref().filter(|_| stats) {
+        for line in instrumentation::lines(done) {
+            let _ = writeln!(out, "{line}");
+        }
+    }
     write_summary(&mut out, report);
     out
 }

@@ -5,7 +5,7 @@ use anstream::adapter::strip_str;
 const HANDOFF: &str = "\n\n\n\n\n\n\n\n\n\n\n    out[i] = data[i];\n";
 
 fn plain(report: &Report, sources: &Sources) -> String {
-    strip_str(&render(report, sources)).to_string()
+    strip_str(&render(report, sources, false)).to_string()
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn control_characters_from_outside_do_not_reach_the_terminal() {
     report.message = Some("a\u{1b}[2Jb\u{7}".into());
     report.races[0].buffer = Some("x\u{1b}]0;y\u{7}".into());
     report.unsupported[0].text = "ld\u{1b}c".into();
-    let text = render(&report, &Sources::new());
+    let text = render(&report, &Sources::new(), false);
     assert!(!strip_str(&text).to_string().contains(['\u{1b}', '\u{7}']));
     assert!(!text.contains("\u{1b}[2J") && !text.contains("\u{1b}]0") && !text.contains("\u{1b}c"));
 }

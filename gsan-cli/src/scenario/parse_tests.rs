@@ -515,7 +515,11 @@ fn what_is_no_text_is_refused() {
     let path = std::env::temp_dir().join(format!("gsan-binary-{}.toml", std::process::id()));
     std::fs::write(&path, b"name = 'x'\n\xff\xfe").unwrap();
     let error = load(&path).unwrap_err();
-    assert!(error.message.contains(":2:1: not UTF-8"), "{}", error.message);
+    assert!(
+        error.message.contains(":2:1: not UTF-8"),
+        "{}",
+        error.message
+    );
     std::fs::remove_file(&path).unwrap();
     let error = load(&path).unwrap_err();
     assert!(

@@ -148,6 +148,7 @@ impl Session {
             sites: prepared.sites,
             unsupported: prepared.unsupported,
             instrumented_sites: prepared.instrumented_sites,
+            instrumentation: prepared.instrumentation,
             linked_files: prepared.linked_files,
         });
         for (device, part) in parts.iter().enumerate() {

@@ -5,6 +5,7 @@ use crate::catalogue::Catalogue;
 use crate::driver::Device;
 use crate::error::{Error, Result};
 use crate::merge;
+use crate::prepare;
 use crate::records::{RecordView, add_counters, findings};
 use crate::report::{DeviceInfo, Outcome, Race, Report, Stats};
 use crate::reservation::Layout;
@@ -156,6 +157,11 @@ fn assemble(
         past_end: Vec::new(),
         stats: Stats {
             instrumented_sites: names.modules.iter().map(|m| m.instrumented_sites).sum(),
+            instrumentation: names
+                .modules
+                .iter()
+                .map(|m| m.instrumentation)
+                .fold(None, prepare::sum),
             ..stats
         },
         unsupported: names
