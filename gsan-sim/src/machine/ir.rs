@@ -173,10 +173,11 @@ pub enum Op {
         d: Reg,
         addr: Addr,
     },
-    /// The address of the kernel's parameters.
+    /// `cvta.param` and `cvta.to.param`: addresses in parameter space count from the first parameter.
     ParamAddress {
         d: Reg,
-        offset: u32,
+        a: Src,
+        to: bool,
     },
     /// `cvta` and `cvta.to`.
     Convert {

@@ -189,8 +189,15 @@ impl Exec<'_> {
                 let out = self.addresses(warp, frame, *addr);
                 write(warp, frame, *d, &out, mask);
             }
-            Op::ParamAddress { d, offset } => {
-                let out = [self.grid.param_address + u64::from(*offset); 32];
+            Op::ParamAddress { d, a, to } => {
+                let start = self.grid.param_address;
+                let out = self.row(warp, frame, *a).map(|x| {
+                    if *to {
+                        x.wrapping_sub(start)
+                    } else {
+                        x.wrapping_add(start)
+                    }
+                });
                 write(warp, frame, *d, &out, mask);
             }
             Op::Convert { d, a, space, to } => {

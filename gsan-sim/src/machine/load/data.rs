@@ -6,7 +6,9 @@ use super::function::{Decoded, Decoder, Register};
 use super::opcode::mem;
 use super::operand::{Place, invalid, unsupported};
 use crate::machine::alu::Mods;
-use crate::machine::ir::{Addr, Atomic, AtomicOp, Mbarrier, MbarrierOp, NONE, Op, Space, Window};
+use crate::machine::ir::{
+    Addr, Atomic, AtomicOp, Base, Mbarrier, MbarrierOp, NONE, Op, Space, Window,
+};
 use crate::machine::ty::Ty;
 
 /// The state space among the modifiers, from `from` on.
@@ -21,6 +23,11 @@ pub fn space(words: &[&str]) -> Option<Space> {
             _ => return None,
         })
     })
+}
+
+/// Whether it is about parameters.
+fn is_param(mods: &Mods<'_>) -> bool {
+    mods.has("param") || mods.has("param::entry")
 }
 
 /// The operation among an atomic's or a reduction's modifiers.
@@ -88,8 +95,7 @@ impl<'a> Decoder<'_, 'a> {
             (
                 Some(Space::Global),
                 Place::Memory(Addr {
-                    base: crate::machine::ir::Base::Frame,
-                    ..
+                    base: Base::Frame, ..
                 }),
             ) => Space::Local,
             (Some(Space::Global), _) if mods.has("param") && !self.in_kernel() => Space::Local,
@@ -132,8 +138,11 @@ impl<'a> Decoder<'_, 'a> {
                     d: slots.into(),
                 });
             }
-            Place::Memory(addr) => {
+            Place::Memory(mut addr) => {
                 let space = self.space_of(mods, place);
+                if is_param(mods) && self.in_kernel() {
+                    addr = self.in_parameters(addr);
+                }
                 match slots[..] {
                     [d] => self.emit(Op::Load {
                         space,
@@ -151,6 +160,20 @@ impl<'a> Decoder<'_, 'a> {
             }
         }
         Ok(())
+    }
+
+    /// The generic address of a place in a kernel's parameters that a register names.
+    fn in_parameters(&mut self, addr: Addr) -> Addr {
+        let Base::Value(a) = addr.base else {
+            return addr;
+        };
+        self.take_param_address();
+        let d = self.fresh();
+        self.emit_always(Op::ParamAddress { d, a, to: false });
+        Addr {
+            base: Base::Value(d),
+            offset: addr.offset,
+        }
     }
 
     fn store(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
@@ -233,6 +256,12 @@ impl<'a> Decoder<'_, 'a> {
     fn convert_address(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
         let d = self.target(self.operand(i, 0)?)?.slot;
         let a = self.source(self.operand(i, 1)?, Ty::B64)?;
+        if is_param(mods) && self.in_kernel() {
+            self.take_param_address();
+            let to = mods.has("to");
+            self.emit(Op::ParamAddress { d, a, to });
+            return Ok(());
+        }
         // A `.func`'s parameters live in its frame, which is local memory.
         let found = match space(mods.words) {
             Some(Space::Global) if mods.has("param") && !self.in_kernel() => Some(Space::Local),
@@ -302,7 +331,7 @@ impl<'a> Decoder<'_, 'a> {
             op: MbarrierOp::Init,
             space,
             addr: Addr {
-                base: crate::machine::ir::Base::Frame,
+                base: Base::Frame,
                 offset: 0,
             },
             d: NONE,

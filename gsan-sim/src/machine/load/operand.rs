@@ -139,12 +139,7 @@ impl<'a> Decoder<'_, 'a> {
             }
             Symbol::Param(at, _) => {
                 self.take_param_address();
-                let d = self.fresh();
-                self.emit_always(Op::ParamAddress {
-                    d,
-                    offset: (i64::from(at) + offset) as u32,
-                });
-                d
+                return Ok(self.constant((i64::from(at) + offset) as u64));
             }
         };
         Ok(d)

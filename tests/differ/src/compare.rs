@@ -1,0 +1,128 @@
+//! What differs, in words.
+
+use crate::data::{self, Argument, Rule};
+use crate::kernel::Kernel;
+use crate::results::{Contents, Outcome, Results};
+
+/// Prints what differs; whether nothing does.
+pub fn report(kernels: &[Kernel], expected: &Results, found: &Results) -> bool {
+    let (mut equal, mut other, mut unknown) = (0, 0, 0);
+    for (kernel, now) in kernels.iter().zip(&found.kernels) {
+        let Some(before) = expected.kernels.iter().find(|k| k.name == now.name) else {
+            println!("{}: not among the expected results", now.name);
+            unknown += 1;
+            continue;
+        };
+        let differences = differences(kernel, before, now);
+        if differences.is_empty() {
+            equal += 1;
+        } else {
+            other += 1;
+            for d in differences {
+                println!("{}: {d}", now.name);
+            }
+        }
+    }
+    println!(
+        "{equal} kernels agree with {}, {other} differ, {unknown} have no expected results",
+        expected.device
+    );
+    other == 0 && unknown == 0
+}
+
+/// The rule of each buffer of a kernel, tensors of maps last.
+fn rules(kernel: &Kernel) -> Vec<Rule> {
+    let words = kernel.launch.args.iter();
+    let words = words.chain(kernel.launch.map.iter().map(|m| &m.data));
+    words
+        .filter_map(|word| match data::parse(word) {
+            Ok(Argument::Buffer(_, rule)) => Some(rule),
+            _ => None,
+        })
+        .collect()
+}
+
+fn differences(kernel: &Kernel, before: &Outcome, now: &Outcome) -> Vec<String> {
+    let mut out = Vec::new();
+    if before.end != now.end {
+        out.push(format!("ended with {}, not {}", now.end, before.end));
+        return out;
+    }
+    if kernel.launch.prints && sorted(&before.print) != sorted(&now.print) {
+        out.push(format!("printed {:?}, not {:?}", now.print, before.print));
+    }
+    if before.buffers.len() != now.buffers.len() {
+        out.push("another number of buffers".to_string());
+    }
+    let rules = rules(kernel);
+    for (a, b) in before.buffers.iter().zip(&now.buffers) {
+        let rule = rules.get(a.number).copied().unwrap_or(Rule::Exact);
+        if (a.number, a.len, a.values.len()) != (b.number, b.len, b.values.len()) {
+            out.push(format!("buffer {}: another length", a.number));
+        } else if let Some(what) = differs(a, b, rule) {
+            out.push(format!("buffer {}: {what}", a.number));
+        }
+    }
+    out
+}
+
+/// Threads print in any order.
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+fn differs(a: &Contents, b: &Contents, rule: Rule) -> Option<String> {
+    if a.digest == b.digest {
+        return None;
+    }
+    let pieces = || {
+        let size = a.piece;
+        a.values.chunks(size).zip(b.values.chunks(size)).enumerate()
+    };
+    match rule {
+        Rule::Ignored => None,
+        Rule::Exact => {
+            let mut wrong = pieces().filter(|(_, (x, y))| x != y);
+            Some(match wrong.next() {
+                Some((n, (x, y))) => format!(
+                    "{} instead of {} at byte {} (and {} others of {} pieces looked at)",
+                    data::to_hex(y),
+                    data::to_hex(x),
+                    a.offset(n),
+                    wrong.count(),
+                    a.values.len() / a.piece
+                ),
+                None => "differs, but not in what is looked at closely".to_string(),
+            })
+        }
+        Rule::Close {
+            float,
+            relative,
+            absolute,
+        } => {
+            let mut worst: Option<(f64, String)> = None;
+            let mut count = 0;
+            for (n, (x, y)) in pieces() {
+                let (x, y) = (float.value(x), float.value(y));
+                if x == y || (x.is_nan() && y.is_nan()) {
+                    continue;
+                }
+                let error = (x - y).abs();
+                let allowed = relative * x.abs() + absolute;
+                // A NaN on one side only compares false.
+                if error <= allowed {
+                    continue;
+                }
+                count += 1;
+                let badness = error / allowed;
+                if !worst.as_ref().is_some_and(|(w, _)| *w >= badness) {
+                    let text = format!("{y:e} instead of {x:e} at byte {}", a.offset(n));
+                    worst = Some((badness, text));
+                }
+            }
+            worst.map(|(_, text)| format!("{text}, the worst of {count}"))
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! `gsan-differ record FILE [NAME…]`: runs each kernel on the device and writes what it computed.
+//! `gsan-differ compare FILE [NAME…]`: runs each kernel and compares with what is written there.
+//!
+//! The kernels are those of `kernels.toml` (compilers' output, at `ptx/`) and those that `generated` makes up: one for each
+//! form of an instruction. The folder is the current one, or `GSAN_DIFFER`. `GSAN_DEVICE=sim` takes the simulator.
+//!
+//! The kernels run in a child process, which is started again behind a kernel that ends badly: a GPU's context does not
+//! survive that. What kernels print is the child's output.
+
+mod child;
+mod compare;
+mod data;
+mod device;
+mod generated;
+mod kernel;
+mod parent;
+mod results;
+
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn run() -> Result<bool> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let folder = std::env::var_os("GSAN_DIFFER").map_or_else(|| PathBuf::from("."), PathBuf::from);
+    let kernels = || kernel::all(&folder);
+    match words[..] {
+        ["child", out, first, last] => {
+            child::run(&kernels()?, Path::new(out), first.parse()?, last.parse()?)
+        }
+        ["list"] => {
+            for k in kernels()? {
+                println!("{}", k.name);
+            }
+            Ok(true)
+        }
+        ["record", file, ref names @ ..] => {
+            let kernels = chosen(kernels()?, names);
+            let results = parent::run(&kernels)?;
+            std::fs::write(file, results::write(&results)).context(file.to_string())?;
+            let ended = results.kernels.iter().filter(|k| k.end == "0").count();
+            println!(
+                "{} kernels, of which {ended} ended well, in {file}",
+                results.kernels.len()
+            );
+            Ok(true)
+        }
+        ["compare", file, ref names @ ..] => {
+            let text = std::fs::read_to_string(file).context(file.to_string())?;
+            let expected = results::read(&text).context(file.to_string())?;
+            let kernels = chosen(kernels()?, names);
+            let found = parent::run(&kernels)?;
+            Ok(compare::report(&kernels, &expected, &found))
+        }
+        _ => bail!("usage: gsan-differ record|compare FILE [NAME…]"),
+    }
+}
+
+/// The kernels with one of the names in theirs, numbered as before.
+fn chosen(kernels: Vec<kernel::Kernel>, names: &[&str]) -> Vec<kernel::Kernel> {
+    let wanted = |k: &kernel::Kernel| names.is_empty() || names.iter().any(|n| k.name.contains(n));
+    kernels.into_iter().filter(wanted).collect()
+}

@@ -1,0 +1,103 @@
+//! Starts children until all kernels have run.
+
+use crate::kernel::Kernel;
+use crate::results::{self, Outcome, Results};
+use anyhow::{Context, Result, bail};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What no kernel of the list takes, the loading of its module included.
+const LONGEST: Duration = Duration::from_secs(60);
+/// What a child prints before a kernel's own output.
+pub const MARK: &str = "@@ kernel ";
+
+/// Runs the kernels (whose numbers are in order).
+pub fn run(kernels: &[Kernel]) -> Result<Results> {
+    let folder = std::env::temp_dir().join(format!("gsan-differ-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).with_context(|| format!("{}", folder.display()))?;
+    let done = run_in(kernels, &folder);
+    let _ = std::fs::remove_dir_all(&folder);
+    done
+}
+
+fn run_in(kernels: &[Kernel], folder: &Path) -> Result<Results> {
+    let mut results = Results::default();
+    let mut next = 0;
+    let mut attempt = 0;
+    while let Some(first) = kernels.get(next) {
+        // A run of consecutive numbers.
+        let mut end = next + 1;
+        while end < kernels.len() && kernels[end].number == kernels[end - 1].number + 1 {
+            end += 1;
+        }
+        let (out, print) = (folder.join("results"), folder.join("printed"));
+        let _ = std::fs::remove_file(&out);
+        let ended = start(&out, &print, first.number, kernels[end - 1].number)?;
+        let text = std::fs::read_to_string(&out).unwrap_or_default();
+        let mut part = results::read(&text)?;
+        printed(&mut part.kernels, &print);
+        if part.device.is_empty() && part.kernels.is_empty() {
+            attempt += 1;
+            if attempt > 1 {
+                bail!("the device cannot be used: see the messages above");
+            }
+            continue;
+        }
+        results.device = part.device;
+        next += part.kernels.len();
+        results.kernels.extend(part.kernels);
+        if !ended && next < end {
+            // The kernel behind the last that has results ended the child.
+            results.kernels.push(Outcome {
+                name: kernels[next].name.clone(),
+                end: "timeout".to_string(),
+                ..Outcome::default()
+            });
+            next += 1;
+        }
+    }
+    Ok(results)
+}
+
+/// Whether the child came to an end by itself.
+fn start(out: &Path, print: &PathBuf, first: usize, last: usize) -> Result<bool> {
+    let program = std::env::current_exe()?;
+    let mut child = Command::new(program)
+        .arg("child")
+        .arg(out)
+        .args([first.to_string(), last.to_string()])
+        .stdin(Stdio::null())
+        .stdout(File::create(print)?)
+        .spawn()?;
+    let size = || std::fs::metadata(out).map_or(0, |m| m.len());
+    let (mut seen, mut since) = (size(), Instant::now());
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.code().is_some_and(|code| code <= 1));
+        }
+        if size() != seen {
+            (seen, since) = (size(), Instant::now());
+        }
+        if since.elapsed() > LONGEST {
+            child.kill()?;
+            child.wait()?;
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Gives each kernel what it printed.
+fn printed(kernels: &mut [Outcome], print: &Path) {
+    let bytes = std::fs::read(print).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    for part in text.split(MARK).skip(1) {
+        if let Some((name, rest)) = part.split_once('\n')
+            && let Some(kernel) = kernels.iter_mut().find(|k| k.name == name)
+        {
+            kernel.print = rest.to_string();
+        }
+    }
+}
