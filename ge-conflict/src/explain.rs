@@ -144,14 +144,7 @@ pub fn anchor(
             if input { "input" } else { "output" }
         )
     })?;
-    let name = |a: AnchorId| {
-        let at = space.at(a);
-        if at.input {
-            module.in_name(at.graph, at.in_ref())
-        } else {
-            module.out_name(at.graph, at.out_ref())
-        }
-    };
+    let name = |a: AnchorId| space.name(module, a);
     let list = |a: AnchorId| sets[a.0 as usize].iter();
     let mut keyed: Vec<(String, AnchorId)> = symbols
         .members(symbols.of(me))

@@ -334,12 +334,7 @@ impl Facts<'_> {
     }
 
     fn anchor_name(&self, a: AnchorId) -> String {
-        let at = self.space.at(a);
-        if at.input {
-            self.module.in_name(at.graph, at.in_ref())
-        } else {
-            self.module.out_name(at.graph, at.out_ref())
-        }
+        self.space.name(self.module, a)
     }
 }
 

@@ -195,14 +195,7 @@ fn explain(
     f: &Finding,
     earlier: &mut dyn Iterator<Item = &Finding>,
 ) -> Reason {
-    let name = |a| {
-        let at = space.at(a);
-        if at.input {
-            module.in_name(at.graph, at.in_ref())
-        } else {
-            module.out_name(at.graph, at.out_ref())
-        }
-    };
+    let name = |a| space.name(module, a);
     let (one, two) = f.between;
     let (a, b) = (name(one), name(two));
     let rule = match f.checker {

@@ -182,14 +182,7 @@ fn second(
     one: &Row,
     two: &Row,
 ) -> String {
-    let name = |a: AnchorId| {
-        let at = space.at(a);
-        if at.input {
-            module.in_name(at.graph, at.in_ref())
-        } else {
-            module.out_name(at.graph, at.out_ref())
-        }
-    };
+    let name = |a: AnchorId| space.name(module, a);
     let at = space.at(f.anchor);
     let (mine, other) = if (at.place(), at.input) == two.place {
         (two, one)

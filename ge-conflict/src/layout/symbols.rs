@@ -104,6 +104,16 @@ impl Space {
         (a.node == at.node && !a.input && a.graph == g).then_some(AnchorId(id))
     }
 
+    /// An anchor's name as messages have it.
+    pub fn name(&self, module: &Module, id: AnchorId) -> String {
+        let a = self.at(id);
+        if a.input {
+            module.in_name(a.graph, a.in_ref())
+        } else {
+            module.out_name(a.graph, a.out_ref())
+        }
+    }
+
     /// GE's own name for an anchor: `<node>_in_<i>` or `<node>_out_<i>`.
     pub fn key(&self, module: &Module, id: AnchorId) -> String {
         let a = self.at(id);

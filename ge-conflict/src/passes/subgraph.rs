@@ -166,14 +166,21 @@ fn continuous_attr(graph: &Graph, id: NodeId) -> &'static str {
 
 /// A consumer that needs a run of inputs, also behind operators that pass their input on.
 fn continuous_reader(graph: &Graph, out: OutRef) -> Option<InRef> {
-    let mut todo = vec![out];
-    let mut seen = FxHashSet::default();
+    find_reader(graph, out, |c| {
+        let attrs = &graph.node(c.node).attrs;
+        attrs.flag(names::CI) || attrs.flag(names::NPCI)
+    })
+}
+
+/// The first that is `wanted` among the consumers of an output, and of the outputs of operators that pass their input on.
+fn find_reader(graph: &Graph, out: OutRef, wanted: impl Fn(InRef) -> bool) -> Option<InRef> {
+    let (mut todo, mut seen) = (vec![out], FxHashSet::default());
     while let Some(at) = todo.pop() {
         for c in graph.consumers(at) {
-            let n = graph.node(c.node);
-            if n.attrs.flag(names::CI) || n.attrs.flag(names::NPCI) {
+            if wanted(*c) {
                 return Some(*c);
             }
+            let n = graph.node(c.node);
             for o in 0..n.outputs.len() {
                 let next = OutRef {
                     node: c.node,
@@ -729,36 +736,19 @@ const MAX_NESTING: usize = 8;
 /// Whether somebody uses this memory as scratch space: here, behind operators that hand it on, or in a call.
 fn overwritten(module: &Module, g: GraphId, from: OutRef, nesting: usize) -> bool {
     let graph = module.graph(g);
-    let (mut todo, mut seen) = (vec![from], FxHashSet::default());
-    while let Some(at) = todo.pop() {
-        for c in graph.consumers(at) {
-            let n = graph.node(c.node);
-            if n.kind == Kind::While || crate::rw::overwrites(n, c.index as usize) {
-                return true;
-            }
-            let inner = n.subgraphs.iter().flatten().filter(|_| nesting > 0);
-            for s in inner.copied() {
-                let data = module.graph(s).iter().filter(|(_, d)| {
-                    d.kind.is_data() && d.parent_index() == Some(i64::from(c.index))
-                });
-                for (node, _) in data {
-                    if overwritten(module, s, OutRef { node, index: 0 }, nesting - 1) {
-                        return true;
-                    }
-                }
-            }
-            for o in 0..n.outputs.len() {
-                let next = OutRef {
-                    node: c.node,
-                    index: o as u32,
-                };
-                if alias_input(n, o) == Some(c.index as usize) && seen.insert(next) {
-                    todo.push(next);
-                }
-            }
-        }
-    }
-    false
+    let inside = |s: GraphId, index: u32| {
+        let nodes = module.graph(s).iter();
+        let mut data =
+            nodes.filter(|(_, d)| d.kind.is_data() && d.parent_index() == Some(i64::from(index)));
+        data.any(|(node, _)| overwritten(module, s, OutRef { node, index: 0 }, nesting - 1))
+    };
+    find_reader(graph, from, |c| {
+        let n = graph.node(c.node);
+        n.kind == Kind::While
+            || crate::rw::overwrites(n, c.index as usize)
+            || nesting > 0 && n.subgraphs.iter().flatten().any(|s| inside(*s, c.index))
+    })
+    .is_some()
 }
 
 fn branches(ctx: &mut Ctx<'_>, g: GraphId, id: NodeId) {

@@ -3,6 +3,7 @@
 
 pub mod exempt;
 pub mod flat;
+pub mod layout;
 pub mod simulation;
 
 use rand_core::{RngCore, SeedableRng};
