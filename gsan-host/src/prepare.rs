@@ -40,12 +40,13 @@ pub(crate) struct Prepared {
 }
 
 /// Instruments the modules of a program and appends the runtime to each. `program` is what reports call it; with
-/// `intra_block` warps of a block are told apart where that is possible.
+/// `intra_block` warps of a block are told apart where that is possible; without `stale_nc` non-coherent loads are left alone.
 pub(crate) fn instrumented(
     program: &str,
     modules: &[(&str, &str)],
     runtime: &str,
     intra_block: bool,
+    stale_nc: bool,
 ) -> Result<Prepared> {
     let mut all = Prepared::default();
     let mut blind = false;
@@ -54,6 +55,7 @@ pub(crate) fn instrumented(
             part: modules.len() > 1,
             first_site: u32::try_from(all.sites.len()).unwrap_or(u32::MAX),
             intra_block,
+            stale_nc,
             ..Options::new(runtime, name)
         };
         let result = gsan_ptx::instrument(ptx, &options).map_err(|e| refused(name, &e))?;
@@ -325,7 +327,7 @@ mod tests {
     fn a_module_is_described_as_the_user_wrote_it() {
         for (prepared, hidden) in [
             (
-                instrumented("m.ptx", &[("m.ptx", MODULE_TEXT)], RUNTIME, true).unwrap(),
+                instrumented("m.ptx", &[("m.ptx", MODULE_TEXT)], RUNTIME, true, true).unwrap(),
                 true,
             ),
             (plain(&[("m.ptx", MODULE_TEXT)]).unwrap(), false),
@@ -347,7 +349,7 @@ mod tests {
 
     #[test]
     fn sites_fall_back_to_the_line_of_the_ptx() {
-        let prepared = instrumented("m.ptx", &[("m.ptx", MODULE_TEXT)], RUNTIME, true).unwrap();
+        let prepared = instrumented("m.ptx", &[("m.ptx", MODULE_TEXT)], RUNTIME, true, true).unwrap();
         assert_eq!((prepared.sites.len(), prepared.instrumented_sites), (1, 1));
         let site = &prepared.sites[0];
         assert_eq!(
@@ -365,7 +367,7 @@ mod tests {
 
     #[test]
     fn the_runtime_brings_what_the_host_calls_by_name() {
-        let prepared = instrumented("m.ptx", &[("m.ptx", MODULE_TEXT)], RUNTIME, true).unwrap();
+        let prepared = instrumented("m.ptx", &[("m.ptx", MODULE_TEXT)], RUNTIME, true, true).unwrap();
         for name in [MODULE, "__gsan_join_rows"] {
             assert!(prepared.texts[0].1.contains(name), "{name}");
         }
@@ -382,7 +384,7 @@ mod tests {
                 ".param .align 8 .b8 s[24]",
                 ".param .u32 n, .param .u64 launch",
             );
-        let prepared = instrumented("m.ptx", &[("m.ptx", &linked)], RUNTIME, true).unwrap();
+        let prepared = instrumented("m.ptx", &[("m.ptx", &linked)], RUNTIME, true, true).unwrap();
         let k = &prepared.kernels[0];
         let names: Vec<_> = k.info.params.iter().map(|p| p.name.as_str()).collect();
         assert_eq!(
@@ -412,6 +414,7 @@ mod tests {
             &[("m.ptx", &format!("{linked}{files}"))],
             RUNTIME,
             true,
+            true,
         )
         .unwrap();
         assert_eq!(
@@ -419,14 +422,14 @@ mod tests {
             Some("src/lib.rs")
         );
         // A `.loc` without its `.file`.
-        let prepared = instrumented("m.ptx", &[("m.ptx", &linked)], RUNTIME, true).unwrap();
+        let prepared = instrumented("m.ptx", &[("m.ptx", &linked)], RUNTIME, true, true).unwrap();
         assert!(prepared.linked_files.is_empty());
     }
 
     #[test]
     fn a_syntax_error_is_one_line_that_names_file_and_line() {
         for parse in [
-            |t: &str| instrumented("all", &[("bad.ptx", t)], RUNTIME, true),
+            |t: &str| instrumented("all", &[("bad.ptx", t)], RUNTIME, true, true),
             |t: &str| plain(&[("bad.ptx", t)]),
         ] {
             let error = parse(&MODULE_TEXT[..MODULE_TEXT.len() - 10])
@@ -443,7 +446,7 @@ mod tests {
     fn linked_modules_number_their_sites_one_behind_the_other() {
         let other = MODULE_TEXT.replace(" k(", " second(");
         let modules = [("a.ptx", MODULE_TEXT), ("b.ptx", other.as_str())];
-        let both = instrumented("program", &modules, RUNTIME, true).unwrap();
+        let both = instrumented("program", &modules, RUNTIME, true, true).unwrap();
         let files: Vec<&str> = both.sites.iter().map(|s| s.file.as_str()).collect();
         assert_eq!(
             (files.as_slice(), both.texts.len()),
@@ -454,19 +457,20 @@ mod tests {
         let names: Vec<&str> = both.kernels.iter().map(|k| k.info.name.as_str()).collect();
         assert_eq!(names, ["k", "second"]);
         assert!(both.kernels.iter().all(|k| k.intra_block));
-        let one_thread = instrumented("program", &modules, RUNTIME, false).unwrap();
+        let one_thread = instrumented("program", &modules, RUNTIME, false, true).unwrap();
         assert!(one_thread.kernels.iter().all(|k| !k.intra_block));
 
         let blind = format!("{other}.func f() {{ setmaxnreg.inc.sync.aligned.u32 200; ret; }}\n");
         let both =
-            instrumented("program", &[modules[0], ("b.ptx", &blind)], RUNTIME, true).unwrap();
+            instrumented("program", &[modules[0], ("b.ptx", &blind)], RUNTIME, true, true).unwrap();
         assert!(both.kernels.iter().all(|k| !k.intra_block));
 
-        let done = instrumented("m", &modules[..1], RUNTIME, true).unwrap();
+        let done = instrumented("m", &modules[..1], RUNTIME, true, true).unwrap();
         let error = instrumented(
             "program",
             &[("m", &done.texts[0].1), modules[1]],
             RUNTIME,
+            true,
             true,
         );
         let error = error.unwrap_err().to_string();

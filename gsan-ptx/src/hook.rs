@@ -175,6 +175,17 @@ pub mod names {
     pub const BLOCK_SYNC: &str = "__gsan_block_sync";
     /// What a runtime defines that finds races inside of blocks, all of them or none.
     pub const INTRA_BLOCK: [&str; 3] = [BARRIER_BEFORE, BARRIER_AFTER, BLOCK_SYNC];
+    /// `(b64 state)`: before an arrival at the cluster's barrier
+    pub const CLUSTER_ARRIVE: &str = "__gsan_cluster_arrive";
+    /// `(b64 state)`: before a strong write to shared memory that other blocks of the cluster may read
+    pub const CLUSTER_RELEASE: &str = "__gsan_cluster_release";
+    /// `(b64 state)`: after waiting for the cluster, and after a strong read of shared memory that its other blocks may have
+    /// written. It includes [`BLOCK_SYNC`].
+    pub const CLUSTER_ACQUIRE: &str = "__gsan_cluster_acquire";
+    /// What a runtime defines that follows clusters, all of them or none.
+    pub const CLUSTER: [&str; 3] = [CLUSTER_ARRIVE, CLUSTER_RELEASE, CLUSTER_ACQUIRE];
+    /// `(b64 state)`: after `griddepcontrol.wait`; a runtime need not have it.
+    pub const GRID_WAIT: &str = "__gsan_grid_wait";
     /// Every other function above: what a runtime must define.
     pub const FUNCTIONS: [&str; 8] = [
         BLOCK_ENTER,

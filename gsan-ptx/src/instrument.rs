@@ -1,19 +1,25 @@
 //! Instrumentation: hooks are inserted into the user's text, and nothing else of it changes.
 //!
 //! ARCHITECTURE.md has the table of hooks. What this module keeps to:
-//! * No byte of the user's goes, except that the number after `.version` may be raised to the runtime's.
+//! * No byte of the user's goes, except that the number after `.version` may be raised to the runtime's, and that a byte order
+//!   mark, which no driver takes, is left out.
 //! * No line break is inserted, so line N of the result is line N of the user's text, hooks included; the runtime comes
 //!   behind the last one. An error message of ptxas or of the simulator about the result names the user's line.
 //! * Inserted registers are `%gsan_…`, labels `$L__gsan_N`, functions `__gsan_…`; a module that has such names already
 //!   is refused, unless it defines `__gsan_module`: then it is linked with the runtime and stays as it is.
 
 mod block;
+mod cluster;
 mod edits;
 mod emit;
+mod externs;
+mod finish;
 mod function;
+mod graph;
 mod info;
 mod own_memory;
 mod registers;
+mod registers_bound;
 mod repeat;
 mod runtime;
 
@@ -24,7 +30,7 @@ use crate::ast::{Item, Module, ParseError};
 use crate::hook::names;
 use crate::parse::Stream;
 use crate::site::{Locations, Place, Site};
-use crate::tokens::{Kind, Tokens};
+use crate::tokens::{BYTE_ORDER_MARK, Kind, Tokens};
 use edits::Edits;
 use function::Walker;
 use runtime::Runtime;
@@ -48,6 +54,9 @@ pub struct Options<'o> {
     /// Hooks that follow the order of a block's threads, so that races between them are found; on where the runtime has them.
     /// [`EntryInfo::intra_block`] says in which kernels they are.
     pub intra_block: bool,
+    /// Hooks for `ld.global.nc` and `ldu`, which a writer in the same launch can make stale. Off, they are taken as reads of what
+    /// nobody writes, and none is inserted.
+    pub stale_nc: bool,
 }
 
 impl<'o> Options<'o> {
@@ -59,7 +68,18 @@ impl<'o> Options<'o> {
             part: false,
             first_site: 0,
             intra_block: true,
+            stale_nc: true,
         }
+    }
+
+    /// Whether hooks for the order within a cluster are inserted.
+    fn cluster_hooks(&self) -> bool {
+        names::CLUSTER.iter().any(|n| self.runtime.contains(n))
+    }
+
+    /// Whether `griddepcontrol.wait` has a hook.
+    fn grid_wait(&self) -> bool {
+        self.runtime.contains(names::GRID_WAIT)
     }
 
     /// Whether hooks for the order within a block are inserted.
@@ -157,6 +177,16 @@ pub enum InstrumentError {
         /// The limit of PTX.
         most: u64,
     },
+    /// A kernel that can have no hooks calls functions that have some.
+    #[error(
+        "kernel `{kernel}` bounds its registers (`.maxnreg`, `.minnctapersm`) and changes them (`setmaxnreg`), so that ptxas \
+         assembles no hook in it, but it calls functions of other modules, which have hooks: compile it without the bound, or \
+         its functions into its own module"
+    )]
+    Unlinkable {
+        /// The kernel.
+        kernel: String,
+    },
     /// A name that instrumentation would insert is there.
     #[error(
         "line {line}: the name `{name}` is reserved for gsan: rename it, or instrument the original module"
@@ -191,21 +221,26 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
     let mut stream = Stream::new(text)?;
     let (files, texts) = stream.debug_tables();
     let mut walker = Walker::new(text, Locations::new(&files, texts), &mut edits, &mut out);
-    walker.first_site = options.first_site as usize;
-    walker.block_hooks = options.block_hooks();
-    let module = stream.functions(|function| walker.function(function))?;
-    out.blind_function = walker.block.blind_function;
+    walker.configure(options);
+    let module = stream.functions(|before, function| walker.function(before, function))?;
+    let linked = module
+        .items
+        .iter()
+        .any(|i| matches!(i, Item::Variable(v) if v.name == names::MODULE));
+    if !linked {
+        walker.finish(&module, options.part)?;
+    }
     if out.blind_function {
         // Any kernel of the module may call it.
         out.entries.iter_mut().for_each(|e| e.intra_block = false);
     }
     out.globals = info::globals(&module);
-    if module
-        .items
-        .iter()
-        .any(|i| matches!(i, Item::Variable(v) if v.name == names::MODULE))
-    {
+    if linked {
         return Ok(already_linked(text, out));
+    }
+    if text.as_bytes().starts_with(BYTE_ORDER_MARK) {
+        // No driver takes it.
+        edits.replace(0..BYTE_ORDER_MARK.len(), "");
     }
     let runtime = runtime_for(&module, text, options)?;
     let needed = runtime.version.max(parameters_version(&out.entries)?);

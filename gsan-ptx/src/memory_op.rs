@@ -56,6 +56,8 @@ pub struct MemoryOp<'i, 'a> {
     pub comparand: Option<&'i Operand<'a>>,
     /// For `cp.async`, which reads its source as a plain load does.
     pub copy: Option<AsyncCopy<'i, 'a>>,
+    /// Carried out later than issued: `st.async`, `red.async`.
+    pub asynchronous: bool,
 }
 
 /// How much of its source a `cp.async` reads.
@@ -142,6 +144,20 @@ fn by_opcode<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
         }
         "tex" | "tld4" => Effect::Unsupported("texture reads are not checked"),
         "suld" | "sust" | "sured" => Effect::Unsupported("surface accesses are not checked"),
+        "multimem"
+            if ["st", "red"].iter().any(|m| instruction.has(m)) && !instruction.has("weak") =>
+        {
+            Effect::Unsupported(
+                "accesses to multicast memory are not checked, and what they release is not followed: findings about what \
+                 is read behind them may be wrong",
+            )
+        }
+        "multimem" if instruction.has("ld_reduce") && !instruction.has("weak") => {
+            Effect::Unsupported(
+                "accesses to multicast memory are not checked, and what they acquire is not followed: findings about what is \
+             read behind them may be wrong",
+            )
+        }
         "multimem" => Effect::Unsupported("accesses to multicast memory are not checked"),
         "tensormap" if shared => Effect::Private(Space::Shared),
         "tensormap" => {
@@ -292,6 +308,7 @@ fn load_store<'i, 'a>(instruction: &'i Instruction<'a>, access: Access) -> Effec
         },
         comparand: None,
         copy: None,
+        asynchronous: false,
     })
 }
 
@@ -340,14 +357,34 @@ fn atomic<'i, 'a>(instruction: &'i Instruction<'a>, returns: bool) -> Effect<'i,
         },
         comparand,
         copy: None,
+        asynchronous: false,
     })
 }
 
-/// `st.async`, `st.bulk`, `red.async`.
+/// `st.async`, `st.bulk`, `red.async`. Those to global memory are releases of system scope; what they release is what was before
+/// they were issued, so they are taken as carried out at once.
 fn async_store<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
     match space(instruction) {
-        Some(space @ (Space::Shared | Space::SharedCluster)) => Effect::Private(space),
-        _ => Effect::Unsupported("asynchronous and bulk stores to global memory are not checked"),
+        Some(space @ (Space::Shared | Space::SharedCluster)) => return Effect::Private(space),
+        Some(Space::Global) if instruction.has("async") => {}
+        _ => {
+            return Effect::Unsupported(
+                "asynchronous and bulk stores to global memory are not checked",
+            );
+        }
+    }
+    let strong = match instruction.opcode {
+        "red" => atomic(instruction, false),
+        _ => load_store(instruction, Access::Store),
+    };
+    match strong {
+        Effect::Access(op) => Effect::Access(MemoryOp {
+            order: order(instruction).unwrap_or(Order::Relaxed),
+            scope: scope(instruction).unwrap_or(Scope::Sys),
+            asynchronous: true,
+            ..op
+        }),
+        other => other,
     }
 }
 
@@ -458,5 +495,6 @@ fn plain<'i, 'a>(
         destination: None,
         comparand: None,
         copy,
+        asynchronous: false,
     })
 }

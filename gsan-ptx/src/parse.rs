@@ -12,7 +12,7 @@ mod statement;
 use crate::ast::{FileEntry, Function, Item, Module, ParseError};
 use crate::excerpt::excerpt;
 use crate::site::DebugTexts;
-use crate::tokens::{Kind, token};
+use crate::tokens::{BYTE_ORDER_MARK, Kind, token};
 use std::collections::HashMap;
 
 /// Braces, brackets and parentheses may nest this deep. Compilers stay below ten; the limit keeps hostile input from
@@ -24,7 +24,7 @@ pub const MAX_NESTING: usize = 128;
 /// # Errors
 /// The first place that is no PTX, a missing `}` (a truncated file), or a missing `.version`.
 pub fn parse(text: &str) -> Result<Module<'_>, ParseError> {
-    Parser::new(text)?.module(|_| {})
+    Parser::new(text)?.module(|_, _| {})
 }
 
 /// A module that is read function by function. Of a large one only a function's statements are in memory at a time, and
@@ -70,13 +70,17 @@ impl<'a> Stream<'a> {
         (std::mem::take(&mut parser.files), texts)
     }
 
-    /// Reads the module and hands each function to `visit`. In the result the bodies have no statements.
+    /// Reads the module and hands each function to `visit`, with the items that stand before it. In the result the bodies have
+    /// no statements.
     ///
     /// # Errors
     /// As [`parse`].
-    pub(crate) fn functions(mut self, mut visit: impl FnMut(&Function<'a>)) -> Result<Module<'a>> {
-        self.0.module(|function| {
-            visit(function);
+    pub(crate) fn functions(
+        mut self,
+        mut visit: impl FnMut(&[Item<'a>], &Function<'a>),
+    ) -> Result<Module<'a>> {
+        self.0.module(|before, function| {
+            visit(before, function);
             if let Some(body) = &mut function.body {
                 body.statements = Vec::new();
             }
@@ -92,11 +96,13 @@ pub fn parse_bytes(bytes: &[u8]) -> Result<Module<'_>, ParseError> {
     parse(text_of(bytes)?)
 }
 
-/// The text of a PTX file's bytes. A trailing NUL, as drivers want it, is dropped.
+/// The text of a PTX file's bytes. A trailing NUL, as drivers want it, is dropped, and so is a byte order mark at the beginning,
+/// which no driver takes.
 ///
 /// # Errors
 /// Bytes that are not UTF-8, with the line of the first one.
 pub fn text_of(bytes: &[u8]) -> Result<&str, ParseError> {
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let bytes = match bytes.iter().rposition(|&b| b != 0) {
         Some(last) => &bytes[..=last],
         None => &[],
@@ -354,7 +360,10 @@ impl<'a> Parser<'a> {
 
     // ---- module level ----
 
-    fn module(&mut self, mut each: impl FnMut(&mut Function<'a>)) -> Result<Module<'a>> {
+    fn module(
+        &mut self,
+        mut each: impl FnMut(&[Item<'a>], &mut Function<'a>),
+    ) -> Result<Module<'a>> {
         let mut module = Module {
             address_size: 64,
             ..Module::default()
@@ -363,8 +372,9 @@ impl<'a> Parser<'a> {
             let seen = module.items.len();
             self.item(&mut module)?;
             // An item may be several variables, but is one function at most.
-            if let Some(Item::Function(function)) = module.items[seen..].last_mut() {
-                each(function);
+            let (before, new) = module.items.split_at_mut(seen);
+            if let Some(Item::Function(function)) = new.last_mut() {
+                each(before, function);
             }
         }
         if module.version.is_none() {

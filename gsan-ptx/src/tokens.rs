@@ -163,6 +163,9 @@ pub fn one_line(text: &str) -> String {
     out
 }
 
+/// U+FEFF in UTF-8. Some editors begin a file with it; here it is blank space.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Character classes, one table look-up per byte.
 const SPACE: u8 = 1;
 const IDENT_START: u8 = 2;
@@ -238,6 +241,9 @@ pub(crate) fn token(bytes: &[u8], at: usize) -> (Kind, usize) {
     }
     let single = |kind| (kind, at + 1);
     match b {
+        0xef if at == 0 && bytes.starts_with(BYTE_ORDER_MARK) => {
+            (Kind::Space, run(bytes, BYTE_ORDER_MARK.len(), SPACE))
+        }
         b'.' => {
             let mut end = run(bytes, at + 1, IDENT);
             if end == at + 1 {

@@ -5,6 +5,7 @@ mod common;
 use common::{STUB, flat};
 use gsan_ptx::ast::{Item, Module, Statement};
 use gsan_ptx::hook::{Access, Order, names};
+use gsan_ptx::instrument::{EntryInfo, Unsupported};
 use gsan_ptx::{Instrumented, Options, instrument, parse};
 
 fn files() -> Vec<(String, String)> {
@@ -83,7 +84,11 @@ fn the_users_statements_stay_on_their_lines() {
         barrier(&mut kept);
         assert_eq!(users, kept, "{name}");
         assert_eq!(
-            module.items.len() + names::FUNCTIONS.len() + names::INTRA_BLOCK.len(),
+            module.items.len()
+                + names::FUNCTIONS.len()
+                + names::INTRA_BLOCK.len()
+                + names::CLUSTER.len()
+                + 1,
             again.items.len(),
             "{name}: the prototypes are added, nothing else"
         );
@@ -140,7 +145,9 @@ fn nothing_that_touches_global_memory_is_skipped() {
         assert_eq!(stats.sites(), result.sites.len() as u64, "{name}");
         repeated += stats.repeated;
         private += stats.private_generic;
-        let unchecked = result.unsupported.iter().filter(|u| !u.partly).count();
+        // Calls of functions that are elsewhere are no accesses themselves.
+        let access = |u: &&Unsupported| !u.partly && !u.text.starts_with("call");
+        let unchecked = result.unsupported.iter().filter(access).count();
         assert_eq!(unchecked, others, "{name}: {:#?}", result.unsupported);
         assert_eq!(result.stats.unsupported, others as u64, "{name}");
         sites += hooked;
@@ -160,8 +167,13 @@ fn barriers_and_waits_have_their_hooks() {
     for (name, text) in files() {
         let result = run(&name, &text);
         assert_eq!(
-            result.entries.iter().all(|e| e.intra_block),
-            !text.contains("setmaxnreg.")
+            result
+                .entries
+                .iter()
+                .filter(|e| e.hooks)
+                .all(|e| e.intra_block),
+            !text.contains("setmaxnreg.") || result.entries.iter().all(|e| !e.hooks),
+            "{name}"
         );
         if result.sites.is_empty() || result.entries.len() > 1 || text.contains("setmaxnreg.") {
             continue;
@@ -305,6 +317,10 @@ fn kernels_get_one_parameter_more_and_their_exits_are_seen() {
                 items: vec![item.clone()],
                 ..Module::default()
             };
+            let hooks = |e: &EntryInfo| e.name == f.name && !e.hooks;
+            if f.entry && result.entries.iter().any(hooks) {
+                continue;
+            }
             let found = flat(&single).into_iter().filter(|s| match s {
                 Statement::Instruction(i) => i.opcode == "exit" || (f.entry && i.opcode == "ret"),
                 _ => false,

@@ -23,6 +23,11 @@ fn body(text: &str) -> String {
     lines.join("\n")
 }
 
+/// The same of a kernel that has something to check on its last line.
+fn checked(text: &str) -> String {
+    body(&format!("{text}\nld.global.u32 %r8, [%rd8];"))
+}
+
 fn op(access: Access, size: u32, order: Order, scope: Scope) -> u32 {
     OpWord::new(access, size, order, scope).0
 }
@@ -132,6 +137,10 @@ fn a_compare_and_swap_says_whether_it_wrote() {
 #[test]
 fn fences_exits_and_ends() {
     let fence = op(Access::Fence, 0, Order::Sc, Scope::Gpu);
+    let body = |text: &str| {
+        let lines = checked(text);
+        lines.lines().next().unwrap().to_string()
+    };
     assert_eq!(
         body("membar.gl;"),
         format!("call.uni __gsan_fence, (%gsan_s, {fence}); membar.gl;")
@@ -147,7 +156,7 @@ fn fences_exits_and_ends() {
 
 /// How often the exit hook stands before the closing brace.
 fn hooks_at_the_end(text: &str) -> usize {
-    let result = run(&kernel(text));
+    let result = run(&kernel(&format!("ld.global.u32 %r9, [%rd9]; {text}")));
     result.text.matches("\ncall.uni __gsan_exit, (); }").count()
 }
 
@@ -181,20 +190,20 @@ fn the_closing_brace_is_an_exit_where_control_can_reach_it() {
 fn functions_fetch_the_state_and_keep_their_returns() {
     let text = ".version 8.7\n.target sm_90\n.address_size 64\n\
         .func plain() { ret; }\n.func hooked(.reg .b64 a) { ld.u32 %r1, [a]; @p ret; ret; }\n\
-        .func leaves() { exit; }\n.visible .entry k() { ret; }\n.extern .func f(.param .b32 x);\n.entry none { ret; }\n";
+        .func leaves() { exit; }\n.visible .entry k() { call.uni hooked, (p); ret; }\n.extern .func f(.param .b32 x);\n.entry none { ret; }\n";
     let result = run(text);
     let line = |n: usize| result.text.lines().nth(n - 1).unwrap().to_string();
     assert!(line(4).ends_with(".func plain() { ret; }"), "{}", line(4));
     assert!(line(5).contains("{ .reg .b64 %gsan_s; call.uni (%gsan_s), __gsan_state, (); call.uni __gsan_access, (%gsan_s, a, "));
     assert!(line(5).ends_with("@p ret; ret; }") && !line(5).contains("exit"));
     assert!(line(6).contains("{ call.uni __gsan_exit, (); exit; }"));
-    // A kernel without a hook takes its slot all the same, but asks for no state.
+    // A kernel that only calls what has hooks takes its slot, but asks for no state.
     assert!(
         line(7).contains("k(.param .u64 __gsan_launch) {")
             && line(7).contains("__gsan_block_enter, (%gsan_a)")
     );
     assert!(
-        line(7).contains("bar.sync 0; call.uni __gsan_exit, (); ret; }")
+        line(7).contains("bar.sync 0; call.uni hooked, (p); call.uni __gsan_exit, (); ret; }")
             && !line(7).contains("__gsan_state")
     );
     assert_eq!(line(8), ".extern .func f(.param .b32 x);");
@@ -221,12 +230,20 @@ fn what_orders_blocks_without_a_hook_is_listed() {
     for text in [
         "barrier.cluster.arrive.release;",
         "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];",
+        "griddepcontrol.wait;",
     ] {
-        let result = run(&kernel(text));
+        // With a runtime of before.
+        let text = &format!("ld.global.u32 %r8, [%rd8]; {text}");
+        let old = STUB
+            .replace("__gsan_cluster", "old")
+            .replace("__gsan_grid", "old");
+        let result = instrument(&kernel(text), &Options::new(&old, "t")).unwrap();
         assert!(
-            result.unsupported[0].partly && result.unsupported[0].why.contains("cluster"),
+            result.unsupported[0].partly && result.unsupported[0].why.contains("not followed"),
             "{text}"
         );
+        let now = run(&kernel(text));
+        assert!(now.unsupported.is_empty(), "{text}");
     }
     for text in [
         "bar.sync 0;",
@@ -234,17 +251,16 @@ fn what_orders_blocks_without_a_hook_is_listed() {
     ] {
         assert!(run(&kernel(text)).unsupported.is_empty(), "{text}");
     }
-    for text in ["griddepcontrol.wait;", "griddepcontrol.launch_dependents;"] {
-        let result = run(&kernel(text));
-        let listed = &result.unsupported[0];
-        assert!(
-            listed.partly
-                && listed
-                    .why
-                    .starts_with("griddepcontrol is seen, not followed")
-        );
-        assert_eq!(listed.text, text);
-    }
+    assert!(
+        run(&kernel("griddepcontrol.launch_dependents;"))
+            .unsupported
+            .is_empty()
+    );
+    // The wait orders what comes after the kernel too, so that a kernel with nothing else has its hooks.
+    assert_eq!(
+        body("@!%p1 griddepcontrol.wait;"),
+        "@!%p1 griddepcontrol.wait; @%p1 bra $L__gsan_1; call.uni __gsan_grid_wait, (%gsan_s); $L__gsan_1: "
+    );
     let nested = run(&kernel("call.uni (%r1), cudaLaunchDeviceV2, (%rd1, %rd2);"));
     assert!(nested.unsupported[0].why.contains("launched by kernels"));
 }
@@ -394,7 +410,7 @@ fn a_chain_that_bites_its_tail_ends() {
 fn entries_parameters_and_variables() {
     let text = ".version 8.7\n.target sm_90\n.address_size 64\n.visible .global .align 16 .b8 buf[4][8];\n\
         .global .attribute(.managed) .u64 m;\n.extern .global .u32 far[];\n.const .f64 c[3];\n.global .v4 .f32 v[] = {1.0, 2.0};\n.shared .b8 s[4];\n\
-        .entry a(.param .u64 .ptr .global .align 8 p, .param .align 8 .b8 q[24], .param .u8 r) .reqntid 32, 4\n.maxnreg 64\n{ setmaxnreg.inc.sync.aligned.u32 232; ret; }\n\
+        .entry a(.param .u64 .ptr .global .align 8 p, .param .align 8 .b8 q[24], .param .u8 r) .reqntid 32, 4\n.maxnreg 64\n{ setmaxnreg.inc.sync.aligned.u32 64; ld.global.u8 %r1, [m]; ret; }\n\
         .entry b() .maxntid 16, 16, 2 .reqnctapercluster 2 { ret; }\n";
     let result = run(text);
     let a = &result.entries[0];
@@ -411,7 +427,7 @@ fn entries_parameters_and_variables() {
         params,
         [("p", 8, 8, true), ("q", 24, 8, false), ("r", 1, 1, false)]
     );
-    assert!(result.unsupported[0].partly && result.unsupported[0].why.contains("C7507"));
+    assert!(result.unsupported[0].partly && result.unsupported[0].why.contains("setmaxnreg"));
     let b = &result.entries[1];
     assert_eq!(
         (b.max_threads, b.required_cluster, b.changes_registers),

@@ -320,12 +320,13 @@ fn what_touches_global_memory_and_is_not_checked() {
         "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r1, %r2}], [%r3];",
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd1], [%r1], %r2;",
         "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%rd1, {%r1}], [%r2];",
-        "red.async.mmio.release.sys.global.add.u32 [%rd1], %r1;",
-        "st.async.mmio.release.sys.global.u32 [%rd1], %r1;",
+        "red.async.relaxed.cluster.add.u32 [%rd1], %r1, [%rd2];",
+        "st.async.release.sys.global [%rd1], %r1;",
         "st.bulk.weak [%rd1], %rd2, 0;",
         "multimem.ld_reduce.global.add.f32 %f1, [%rd1];",
         "multimem.st.global.f32 [%rd1], %f1;",
         "multimem.red.global.add.f32 [%rd1], %f1;",
+        "multimem.red.release.sys.global.add.f32 [%rd1], %f1;",
         "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];",
         "tld4.r.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];",
         "suld.b.1d.b32.trap %r1, [%rd1, {%r2}];",
@@ -340,6 +341,60 @@ fn what_touches_global_memory_and_is_not_checked() {
         "frobnicate.b32 %r1, tab[3];",
     ] {
         assert_eq!(is(instruction), Is::Unsupported, "{instruction}");
+    }
+}
+
+/// They are carried out later, but what they release is what was before them.
+#[test]
+fn asynchronous_stores_to_global_memory_release() {
+    use Order::*;
+    let found = |access, size, scope| Is::Access(access, size, Release, scope, "");
+    for (instruction, expected) in [
+        (
+            "st.async.mmio.release.sys.global.u32 [%rd1], %r1;",
+            found(Access::Store, 4, Scope::Sys),
+        ),
+        (
+            "st.async.release.global.b64 [%rd1], %rd2;",
+            found(Access::Store, 8, Scope::Sys),
+        ),
+        (
+            "red.async.mmio.release.sys.global.add.u32 [%rd1], %r1;",
+            found(Access::Rmw, 4, Scope::Sys),
+        ),
+        (
+            "red.async.release.gpu.global.add.u64 [%rd1], %rd2;",
+            found(Access::Rmw, 8, Scope::Gpu),
+        ),
+    ] {
+        assert_eq!(is(instruction), expected, "{instruction}");
+    }
+    let text = common::kernel("red.async.mmio.release.sys.global.add.u32 [%rd1], %r1;");
+    let done = gsan_ptx::instrument(&text, &gsan_ptx::Options::new(common::STUB, "t")).unwrap();
+    assert_eq!((done.sites.len(), done.stats.strong), (1, 1));
+    assert!(done.text.contains("__gsan_sync_before") && done.unsupported[0].partly);
+    // What is not followed says so.
+    for (text, what) in [
+        (
+            "multimem.red.release.sys.global.add.f32 [%rd1], %f1;",
+            "release",
+        ),
+        ("multimem.st.global.f32 [%rd1], %f1;", "release"),
+        (
+            "multimem.ld_reduce.acquire.sys.global.add.f32 %f1, [%rd1];",
+            "acquire",
+        ),
+    ] {
+        let done = gsan_ptx::instrument(
+            &common::kernel(text),
+            &gsan_ptx::Options::new(common::STUB, "t"),
+        )
+        .unwrap();
+        let why = &done.unsupported[0].why;
+        assert!(
+            why.contains(&format!("what they {what} is not followed")),
+            "{text}: {why}"
+        );
     }
 }
 

@@ -174,20 +174,97 @@ fn odd_forms_assemble() {
          bar.sync 0; barrier.sync %r1; @%p1 bar.cta.sync 1, %r2; @!%p1 barrier.cta.sync.aligned %r1, 64; bar.arrive 2, %r2;
          barrier.cta.arrive 3, 64; bar.red.popc.u32 %r1, %r1, %p1; bar.red.popc.u32 %r2, 1, %r2, !%p1;
          @!%p1 bar.red.and.pred %p1, 0, %p1; @%p1 barrier.cta.red.or.aligned.pred %p1, 1, 64, %p1;
+         mapa.shared::cluster.u32 %r2, %r3, 1; st.release.cluster.shared::cluster.u32 [%r2], 1; @%p1 ld.acquire.cluster.shared::cluster.u32 %r1, [%r2];
+         atom.acq_rel.cluster.shared::cluster.add.u32 %r1, [%r2], 1; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r2];
+         mapa.u64 %rd3, %rd1, 1; @%p1 st.release.cluster.u32 [%rd3], 1; ld.acquire.cluster.u32 %r1, [%rd3]; @!%p1 atom.cas.b32 %r1, [%rd3], 0, 1;
          barrier.cluster.arrive; barrier.cluster.wait; @%p1 mbarrier.test_wait.shared.b64 %p1, [m], %rd1;
          W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra W;
          ld.volatile.shared.u32 %r1, [m]; @%p1 atom.shared.add.u32 %r1, [m], 1; red.shared.add.u32 [m], 1;
-         cvta.shared.u64 %rd2, %rd1; ld.acquire.cta.u32 %r1, [%rd2]; griddepcontrol.wait; ret;",
+         cvta.shared.u64 %rd2, %rd1; ld.acquire.cta.u32 %r1, [%rd2]; st.u32 [m], 1; atom.add.u32 %r1, [m], 1; @%p1 griddepcontrol.wait; ret;",
     );
+    let asynchronous = kernel("ld.param.u64 %rd1, [p]; @%p1 st.async.mmio.release.sys.global.u32 [%rd1], 1; red.async.mmio.release.sys.global.add.u32 [%rd1], 1; ret;")
+        .replace("sm_90a", "sm_100a");
     check(
         &ptxas,
         vec![
+            ("async.ptx".into(), asynchronous),
             ("odd.ptx".into(), odd),
             ("ws.ptx".into(), ws_with_loads),
             ("barriers.ptx".into(), barriers),
         ],
         STUB,
     );
+}
+
+/// Kernels with `setmaxnreg`: with a bound on its registers ptxas takes no call (C7600), so there may be none.
+#[test]
+fn warp_specialised_kernels_assemble() {
+    let Some(ptxas) = ptxas("warp_specialised_kernels_assemble") else {
+        return;
+    };
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gsan-device/ptx/runtime_wide.ptx");
+    let Ok(runtime) = std::fs::read_to_string(&path) else {
+        eprintln!("SKIPPED warp_specialised_kernels_assemble: no runtime");
+        return;
+    };
+    let mut module = ".version 8.7\n.target sm_90a\n.address_size 64\n\
+         .func f(.reg .b64 a) { .reg .b32 x; ld.global.u32 x, [a]; bar.sync 1, 128; st.global.u32 [a], x; ret; }\n"
+        .to_string();
+    let access = "ld.acquire.gpu.global.u32 %r2, [%rd1]; st.global.u32 [%rd1+4], %r2; atom.global.add.u32 %r2, [%rd1], 1;";
+    let plain = "st.shared.u32 [%r1], %r1;";
+    let directives = [
+        "",
+        ".maxnreg 168",
+        ".maxnreg 256",
+        ".maxntid 384 .minnctapersm 1",
+    ];
+    let mut kernels = 0;
+    for directives in directives {
+        for (inc, dec) in [(168, 0), (232, 40)] {
+            for (producer, consumer) in [
+                (access, plain),
+                (plain, access),
+                ("call.uni f, (%rd1);", plain),
+            ] {
+                let change = |what: &str, n: u32| match n {
+                    0 => String::new(),
+                    n => format!("setmaxnreg.{what}.sync.aligned.u32 {n};"),
+                };
+                module += &format!(
+                    ".visible .entry k{kernels}(.param .u64 p) {directives} {{ .reg .b64 %rd<2>; .reg .b32 %r<3>; .reg .pred %p<2>;\n\
+                     ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 128; @%p1 bra P; {} {consumer} bra E;\n\
+                     P: {} {producer} E: ret; }}\n",
+                    change("inc", inc),
+                    change("dec", dec)
+                );
+                kernels += 1;
+            }
+        }
+    }
+    let result = instrument(&module, &Options::new(&runtime, "ws.ptx")).unwrap();
+    let hooks = result.entries.iter().filter(|e| e.hooks).count();
+    let listed = |line: &str| result.unsupported.iter().any(|u| u.text == line);
+    // What the function does is listed once, for all that call it.
+    assert!(listed(".func f"));
+    for (i, entry) in result.entries.iter().enumerate() {
+        assert!(
+            entry.hooks || i % 3 == 2 || listed(&format!(".entry {}", entry.name)),
+            "{entry:?}"
+        );
+    }
+    assert!(hooks >= 8 && hooks < kernels, "{hooks} of {kernels}");
+    assemble(&ptxas, "ws-all.ptx", &result.text).unwrap();
+    // The rule is not too careful: with hooks in such a kernel ptxas fails.
+    let bound = module
+        .replace(".maxntid 384 ", ".maxntid 384 /*")
+        .replace(".minnctapersm 1 {", ".minnctapersm 1 */ {");
+    let result = instrument(&bound, &Options::new(&runtime, "ws.ptx")).unwrap();
+    let hooked = result
+        .text
+        .replace(".maxntid 384 /*", ".maxntid 384 ")
+        .replace(".minnctapersm 1 */ {", ".minnctapersm 1 {");
+    let refused = assemble(&ptxas, "ws-hooked.ptx", &hooked).unwrap_err();
+    assert!(refused.contains("C7600"), "{refused}");
 }
 
 /// Two modules, each instrumented by itself, linked into one program: one copy of the runtime serves both.

@@ -132,8 +132,9 @@ impl Session {
     pub fn load_linked(&mut self, name: &str, modules: &[(&str, &str)]) -> Result<ModuleId> {
         let _armed = self.begin_compiling()?;
         let prepared = if self.checked.is_some() {
-            let intra_block = !self.classes_off.contains(&RaceClass::IntraBlock);
-            prepare::instrumented(name, modules, &self.runtime, intra_block)?
+            let on = |class| !self.classes_off.contains(&class);
+            let (intra_block, stale_nc) = (on(RaceClass::IntraBlock), on(RaceClass::StaleNc));
+            prepare::instrumented(name, modules, &self.runtime, intra_block, stale_nc)?
         } else {
             prepare::plain(modules)?
         };

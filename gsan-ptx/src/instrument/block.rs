@@ -6,8 +6,8 @@
 
 use super::emit::scalar_text;
 use super::function::Walker;
-use crate::ast::{Function, Guard, Instruction, Operand, Space, Statement};
-use crate::hook::Access;
+use crate::ast::{Guard, Instruction, Operand, Space};
+use crate::hook::{Access, names};
 use crate::memory_op::{Effect, MemoryOp};
 
 /// What is noted while a function is walked.
@@ -17,14 +17,20 @@ pub(super) struct BlockHooks {
     pub(super) on: bool,
     /// Some function has synchronisation without hooks, so that no kernel of the module can be looked at from inside.
     pub(super) blind_function: bool,
-    /// Whether the function calls others, which may access memory.
-    pub(super) calls: bool,
-    /// The hooks, among the edits: they go if the function turns out to have nothing to check.
-    edits: Vec<usize>,
-    barriers: u64,
-    syncs: u64,
+    /// Whether its waits may have no calls, because it changes its warps' registers.
+    counts_registers: bool,
+    /// Of what is listed, the notes about order: those of functions without hooks go.
+    pub(super) notes: Vec<usize>,
+    hooks: u64,
     /// The note about `setmaxnreg` is made.
     said_so: bool,
+}
+
+impl BlockHooks {
+    /// Whether the function in progress has such hooks.
+    pub(super) fn followed(&self) -> bool {
+        self.hooks > 0
+    }
 }
 
 /// How an instruction synchronises within the block.
@@ -57,15 +63,12 @@ const SAVED_COUNT: &str = "%gsan_q";
 const SAVED_GUARD: &str = "%gsan_p";
 
 impl<'m> Walker<'m, '_> {
-    /// At a function's beginning.
-    pub(super) fn block_hooks_begin(&mut self, function: &Function<'m>, text: &str) {
-        let Some(body) = &function.body else { return };
-        // Warp-specialised kernels count their registers: a call in one of their wait loops could cost them all.
-        let counts_registers = text.contains("setmaxnreg") && has_setmaxnreg(&body.statements);
+    /// At a function's beginning. Warp-specialised kernels count their registers: a call in one of their wait loops could cost
+    /// them all.
+    pub(super) fn block_hooks_begin(&mut self, counts_registers: bool) {
         self.block.on = self.block_hooks && !counts_registers;
-        self.block.calls = false;
-        self.block.edits.clear();
-        (self.block.barriers, self.block.syncs) = (0, 0);
+        self.block.counts_registers = counts_registers;
+        self.block.hooks = 0;
         self.block.said_so = false;
         if counts_registers && !self.entry {
             self.block.blind_function = true;
@@ -75,39 +78,28 @@ impl<'m> Walker<'m, '_> {
         }
     }
 
-    /// At its end; `sites` is how many it has. A kernel that accesses nothing that is checked needs no such hooks.
-    pub(super) fn block_hooks_end(&mut self, sites: usize) {
-        if self.entry && sites == 0 && !self.block.calls {
-            for &edit in &self.block.edits {
-                self.emit.edits.remove(edit);
-            }
-            return;
-        }
-        if !self.block.edits.is_empty() {
-            self.emit.needs.state = true;
-        }
-        self.out.stats.barrier_hooks += self.block.barriers;
-        self.out.stats.block_syncs += self.block.syncs;
-    }
-
-    /// Hooks for what `instruction` does to the order of its block's threads.
+    /// Hooks for what `instruction` does to the order of its block's threads, and of its cluster's blocks.
     pub(super) fn block_sync(&mut self, instruction: &Instruction<'m>, effect: &Effect<'_, 'm>) {
-        if !self.block.on {
+        let cluster = self.cluster_before(instruction, effect);
+        if !self.block.on && !cluster {
             return;
         }
         match sync(instruction, effect) {
             Sync::None => {}
             Sync::Barrier(barrier) => self.barrier(instruction, barrier),
+            Sync::Done(_) if self.block.counts_registers && instruction.opcode == "mbarrier" => {
+                self.cluster_wait_unseen(instruction);
+            }
             Sync::Done(whether) => {
                 let mut guard = instruction.guard;
                 if guard.is_some_and(|g| Some(g.register) == whether) {
                     guard = self.save_guard(instruction, guard);
                 }
-                self.synchronised(instruction, guard, whether);
+                self.synchronised(instruction, guard, whether, cluster);
             }
             Sync::Odd => {
                 let why = "the operands of this barrier are not understood: races between threads of one block are not looked for";
-                self.list(instruction.span.clone(), why, true);
+                self.note(instruction.span.clone(), why);
                 match self.out.entries.last_mut().filter(|_| self.entry) {
                     Some(entry) => entry.intra_block = false,
                     None => self.block.blind_function = true,
@@ -118,8 +110,9 @@ impl<'m> Walker<'m, '_> {
 
     /// The same for an access with a generic address that is provably the thread's own stack or shared memory.
     pub(super) fn own_memory_sync(&mut self, instruction: &Instruction<'m>, op: &MemoryOp<'_, 'm>) {
-        if self.block.on && op.is_strong() && op.access != Access::Store {
-            self.synchronised(instruction, instruction.guard, None);
+        let cluster = self.cluster_own_memory(instruction, op);
+        if (self.block.on || cluster) && op.is_strong() && op.access != Access::Store {
+            self.synchronised(instruction, instruction.guard, None, cluster);
         }
     }
 
@@ -128,12 +121,12 @@ impl<'m> Walker<'m, '_> {
         if self.block_hooks && !std::mem::replace(&mut self.block.said_so, true) {
             let why = "in kernels with setmaxnreg, whose wait loops must not have calls, barriers inside a block are not followed: \
                        races between threads of one block are not looked for";
-            self.list(instruction.span.clone(), why, true);
+            self.note(instruction.span.clone(), why);
         }
     }
 
     fn barrier(&mut self, instruction: &Instruction<'m>, barrier: Barrier<'m>) {
-        self.block.barriers += 1;
+        self.out.stats.barrier_hooks += 1;
         let Barrier { id, count, .. } = &barrier;
         let mut guard = instruction.guard;
         let overwritten = |text: &str| barrier.waits && barrier.result == Some(text);
@@ -184,30 +177,27 @@ impl<'m> Walker<'m, '_> {
         instruction: &Instruction<'m>,
         guard: Option<Guard<'m>>,
         whether: Option<&'m str>,
+        cluster: bool,
     ) {
-        self.block.syncs += 1;
+        self.out.stats.block_syncs += 1;
+        let hook = if cluster {
+            names::CLUSTER_ACQUIRE
+        } else {
+            names::BLOCK_SYNC
+        };
         let from = self.emit.mark();
         self.emit.edits.pieces.push(' ');
         self.emit.guarded(guard, |emit| match whether {
-            Some(predicate) => emit.unless(predicate, true, |emit| emit.block_sync()),
-            None => emit.block_sync(),
+            Some(predicate) => emit.unless(predicate, true, |emit| emit.with_state(hook)),
+            None => emit.with_state(hook),
         });
         self.block_hook(instruction.span.end, from);
     }
 
     fn block_hook(&mut self, at: usize, from: usize) {
-        let edit = self.emit.edits.insert_since(at, from);
-        self.block.edits.push(edit);
+        self.emit.edits.insert_since(at, from);
+        self.block.hooks += 1;
     }
-}
-
-/// Recursion is bounded by [`crate::parse::MAX_NESTING`].
-fn has_setmaxnreg(statements: &[Statement<'_>]) -> bool {
-    statements.iter().any(|statement| match statement {
-        Statement::Instruction(i) => i.opcode == "setmaxnreg",
-        Statement::Block { statements, .. } => has_setmaxnreg(statements),
-        _ => false,
-    })
 }
 
 fn sync<'a>(instruction: &Instruction<'a>, effect: &Effect<'_, 'a>) -> Sync<'a> {

@@ -12,7 +12,7 @@ pub(super) struct Edits {
 struct Edit {
     /// Where in the text.
     at: usize,
-    /// How many bytes of the text go. 0 everywhere but at the version number.
+    /// How many bytes of the text go. 0 everywhere but at the version number and a byte order mark.
     removes: usize,
     /// What comes, in `pieces`.
     piece: Range<usize>,
@@ -28,19 +28,24 @@ impl Edits {
 
     /// Inserts at `at` what has been pushed to `pieces` since `from`. Of two insertions at one place the one that was
     /// made first comes first.
-    /// Returns its number, for [`Edits::remove`].
-    pub(super) fn insert_since(&mut self, at: usize, from: usize) -> usize {
+    pub(super) fn insert_since(&mut self, at: usize, from: usize) {
         self.edits.push(Edit {
             at,
             removes: 0,
             piece: from..self.pieces.len(),
         });
-        self.edits.len() - 1
     }
 
-    /// Takes an insertion back.
-    pub(super) fn remove(&mut self, edit: usize) {
-        self.edits[edit].piece = 0..0;
+    /// How many there are: the number of the next one.
+    pub(super) fn count(&self) -> usize {
+        self.edits.len()
+    }
+
+    /// Takes insertions back, by their numbers.
+    pub(super) fn remove(&mut self, edits: Range<usize>) {
+        for edit in &mut self.edits[edits] {
+            edit.piece = 0..0;
+        }
     }
 
     /// Inserts a text.
@@ -128,7 +133,7 @@ impl Edits {
 pub struct Change {
     /// Where it stands in the result.
     pub inserted: Range<usize>,
-    /// What stood there before: empty everywhere but at a raised version number.
+    /// What stood there before: empty everywhere but at a raised version number and a byte order mark.
     pub removed: Box<str>,
 }
 
@@ -163,8 +168,9 @@ mod tests {
         edits.replace(2..3, "xyz");
         let from = edits.pieces.len();
         edits.pieces.push('z');
-        let taken_back = edits.insert_since(3, from);
-        edits.remove(taken_back);
+        let taken_back = edits.count();
+        edits.insert_since(3, from);
+        edits.remove(taken_back..edits.count());
         // Words are kept apart.
         let (text, changes) = edits.apply(";;;;", "tail\n");
         assert_eq!(text, "0;R a b;xyz c;\ntail\n");

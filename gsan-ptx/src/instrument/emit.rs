@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// The state that `__gsan_state` returned.
 const STATE: &str = "%gsan_s";
 /// An address.
-const ADDRESS: &str = "%gsan_a";
+pub(super) const ADDRESS: &str = "%gsan_a";
 /// What `__gsan_sync_before` returned.
 const CONTEXT: &str = "%gsan_c";
 
@@ -22,7 +22,7 @@ pub(super) const SCRATCH: &str = "%gsan_r";
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Needs {
     /// Any hook that takes the state.
-    pub(super) state: bool,
+    state: bool,
     /// `%gsan_a`
     address: bool,
     /// `%gsan_c`
@@ -254,8 +254,8 @@ impl<'e> Emitter<'e> {
         put!(self, "mov.pred {register}, {value}; ");
     }
 
-    /// The hooks for order within a block take the state too, but may be taken back: `needs.state` is set when they stay.
     pub(super) fn barrier_before(&mut self, id: &str, count: &str) {
+        self.needs.state = true;
         put!(
             self,
             "call.uni {}, ({STATE}, {id}, {count}); ",
@@ -264,6 +264,7 @@ impl<'e> Emitter<'e> {
     }
 
     pub(super) fn barrier_after(&mut self, id: &str, count: &str) {
+        self.needs.state = true;
         put!(
             self,
             "call.uni {}, ({STATE}, {id}, {count}); ",
@@ -271,8 +272,17 @@ impl<'e> Emitter<'e> {
         );
     }
 
-    pub(super) fn block_sync(&mut self) {
-        put!(self, "call.uni {}, ({STATE}); ", names::BLOCK_SYNC);
+    /// A hook that takes the state alone.
+    pub(super) fn with_state(&mut self, hook: &str) {
+        self.needs.state = true;
+        put!(self, "call.uni {hook}, ({STATE}); ");
+    }
+
+    /// The same where a generic address is one of the cluster's shared memory.
+    pub(super) fn with_state_in_cluster(&mut self, address: &str, hook: &str) {
+        self.needs.predicate = true;
+        put!(self, "isspacep.shared::cluster %gsan_p, {address}; ");
+        self.unless("%gsan_p", true, |emit| emit.with_state(hook));
     }
 
     pub(super) fn exit(&mut self) {

@@ -1,19 +1,23 @@
 //! One pass over a function: finds the sites, writes their hooks, collects what can't be checked.
 
 use super::block::BlockHooks;
+use super::cluster::{self, ClusterHooks};
 use super::edits::Edits;
-use super::emit::{Base, Emitter, SCRATCH, scalar_text};
-use super::info::entry;
+use super::emit::{ADDRESS, Base, Emitter, SCRATCH, scalar_text};
+use super::graph::Node;
+use super::info::{HookCounts, entry};
 use super::own_memory::OwnMemory;
 use super::registers::Registers;
+use super::registers_bound::{Change, bound};
 use super::repeat::Checked;
-use super::{Instrumented, Unsupported, hidden_parameter};
-use crate::ast::{Address, Function, Instruction, Operand, Space, Statement};
-use crate::hook::{Access, OpWord};
+use super::{Instrumented, Options, Unsupported, hidden_parameter};
+use crate::ast::{Address, Function, Instruction, Item, Operand, Space, Statement};
+use crate::hook::{Access, OpWord, names};
 use crate::memory_op::{AsyncCopy, Effect, MemoryOp, classify};
 use crate::site::{Locations, Site};
 use crate::tokens::one_line;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Walks the functions of a module in the order of the text.
@@ -24,6 +28,9 @@ pub(super) struct Walker<'m, 'e> {
     locations: Locations<'m>,
     lines: Lines<'m>,
     registers: Registers<'m>,
+    /// The module's variables that are not in global memory, as far as it has been read, and how far that is.
+    variables: HashMap<&'m str, Space>,
+    items_seen: usize,
     own_memory: OwnMemory<'m>,
     checked: Checked<'m>,
     function: Arc<str>,
@@ -31,8 +38,17 @@ pub(super) struct Walker<'m, 'e> {
     /// Whether hooks for the order within a block are wanted.
     pub(super) block_hooks: bool,
     pub(super) block: BlockHooks,
+    pub(super) cluster: ClusterHooks,
+    stale_nc: bool,
+    grid_wait: bool,
+    /// Whether the text names the size of shared memory, which instrumentation changes.
+    shared_size: bool,
     /// The number of the module's first site.
-    pub(super) first_site: usize,
+    first_site: usize,
+    /// The functions so far, and of each what is undone if it turns out to need no hooks.
+    pub(super) nodes: Vec<Node<'m>>,
+    pub(super) traces: Vec<Trace>,
+    pub(super) externs: super::externs::Externs<'m>,
     /// Where a pragma stands that belongs to the next load: its hook must not come between them.
     pragma: Option<usize>,
 }
@@ -56,18 +72,46 @@ impl<'m, 'e> Walker<'m, 'e> {
                 line_start: 0,
             },
             registers: Registers::new(),
+            variables: HashMap::new(),
+            items_seen: 0,
             own_memory: OwnMemory::default(),
             checked: Checked::default(),
             function: "".into(),
             entry: false,
             block_hooks: false,
             block: BlockHooks::default(),
+            cluster: ClusterHooks::default(),
+            stale_nc: true,
+            grid_wait: false,
+            shared_size: text.contains("_smem_size"),
             pragma: None,
             first_site: 0,
+            nodes: Vec::new(),
+            traces: Vec::new(),
+            externs: Default::default(),
         }
     }
 
-    pub(super) fn function(&mut self, function: &Function<'m>) {
+    pub(super) fn configure(&mut self, options: &Options<'_>) {
+        self.first_site = options.first_site as usize;
+        self.block_hooks = options.block_hooks();
+        self.cluster.on = options.cluster_hooks() && cluster::possible(self.text);
+        self.cluster.missing = !options.cluster_hooks();
+        self.grid_wait = options.grid_wait();
+        self.stale_nc = options.stale_nc;
+        self.externs.part = options.part;
+    }
+
+    /// `before` are the items that stand before it.
+    pub(super) fn function(&mut self, before: &[Item<'m>], function: &Function<'m>) {
+        for item in &before[self.items_seen..] {
+            if let Item::Variable(v) = item
+                && v.space != Space::Global
+            {
+                self.variables.insert(v.name, v.space);
+            }
+        }
+        self.items_seen = before.len();
         if function.entry {
             self.out.entries.push(entry(function));
             hidden_parameter(self.emit.edits, function);
@@ -75,6 +119,9 @@ impl<'m, 'e> Walker<'m, 'e> {
         let Some(body) = &function.body else { return };
         self.function = function.name.into();
         self.entry = function.entry;
+        let (ptx_line, _) = self.lines.position(function.span.start);
+        let (first_edit, counts) = (self.emit.edits.count(), self.out.stats.hook_counts());
+        let first_note = self.block.notes.len();
         self.locations.reset();
         self.registers = Registers::new();
         for param in function
@@ -85,9 +132,31 @@ impl<'m, 'e> Walker<'m, 'e> {
         {
             self.registers.declare(param.name, None, param.ty);
         }
+        for param in function.returns.iter().chain(&function.params) {
+            if param.space != Space::Reg {
+                self.registers.declare_variable(param.name, Space::Param);
+            }
+        }
         let text = &self.text[body.start..body.end];
         self.own_memory = OwnMemory::of(function, text);
-        self.block_hooks_begin(function, text);
+        let change = Change::of(function, text);
+        self.nodes.push(Node {
+            name: function.name,
+            entry: function.entry,
+            checks: false,
+            hooks: false,
+            change,
+            bound: if function.entry {
+                bound(function)
+            } else {
+                None
+            },
+            calls: Vec::new(),
+            indirect: false,
+        });
+        self.block_hooks_begin(change.any);
+        self.cluster.fenced = false;
+        self.cluster.said_so = false;
         let sites_before = self.out.sites.len();
         self.checked.forget();
         self.emit.needs = Default::default();
@@ -99,10 +168,32 @@ impl<'m, 'e> Walker<'m, 'e> {
             self.emit.exit();
             self.emit.edits.insert_since(body.end, from);
         }
-        self.block_hooks_end(self.out.sites.len() - sites_before);
         let from = self.emit.mark();
         self.emit.prologue(function.entry);
         self.emit.edits.fill(prologue, from);
+        let edits = first_edit..self.emit.edits.count();
+        if let Some(node) = self.nodes.last_mut() {
+            node.checks |= self.out.sites.len() > sites_before;
+            // Beside the place that is kept for the beginning.
+            node.hooks = edits.len() > 1;
+        }
+        let mut hooks = self.out.stats.hook_counts();
+        hooks
+            .iter_mut()
+            .zip(counts)
+            .for_each(|(n, before)| *n -= before);
+        self.traces.push(Trace {
+            ptx_line,
+            entry: if function.entry {
+                self.out.entries.len() - 1
+            } else {
+                0
+            },
+            edits,
+            hooks,
+            notes: first_note..self.block.notes.len(),
+            barriers: self.block.followed(),
+        });
     }
 
     /// Recursion is bounded by [`crate::parse::MAX_NESTING`].
@@ -139,8 +230,14 @@ impl<'m, 'e> Walker<'m, 'e> {
                     self.pragma = Some(span.start);
                 }
                 Statement::Variable(variable) if variable.space == Space::Global => {
+                    self.registers
+                        .declare_variable(variable.name, Space::Global);
                     let why = "variables in global memory inside a function are not tracked";
                     self.list(variable.span.clone(), why, false);
+                }
+                Statement::Variable(variable) => {
+                    self.registers
+                        .declare_variable(variable.name, variable.space);
                 }
                 // A jump to a label between the two would pass by a hook that stands before the pragma.
                 Statement::Label { name, .. } => {
@@ -157,6 +254,9 @@ impl<'m, 'e> Walker<'m, 'e> {
     fn instruction(&mut self, instruction: &Instruction<'m>) {
         self.out.stats.instructions += 1;
         let effect = classify(instruction);
+        if self.shared_size {
+            self.shared_size(instruction);
+        }
         self.effect(instruction, &effect);
         self.checked.pass(instruction, &effect);
     }
@@ -165,21 +265,8 @@ impl<'m, 'e> Walker<'m, 'e> {
         let stats = &mut self.out.stats;
         match *effect {
             Effect::None => self.other(instruction),
-            Effect::Barrier => {
-                stats.barriers += 1;
-                self.cluster(instruction);
-            }
-            Effect::Private(space) => {
-                match space {
-                    Space::Local => stats.local += 1,
-                    Space::Param => stats.param += 1,
-                    Space::Const => stats.constant += 1,
-                    _ => stats.shared += 1,
-                }
-                if instruction.opcode == "mbarrier" {
-                    self.cluster(instruction);
-                }
-            }
+            Effect::Barrier => stats.barriers += 1,
+            Effect::Private(space) => self.private(space),
             Effect::Fence(order, scope) => {
                 stats.fences += 1;
                 let from = self.emit.mark();
@@ -196,11 +283,13 @@ impl<'m, 'e> Walker<'m, 'e> {
         self.block_sync(instruction, effect);
     }
 
-    /// Synchronisation between the blocks of a cluster, which has no hook: the report must say that order may be missing.
-    fn cluster(&mut self, instruction: &Instruction<'m>) {
-        if instruction.has("cluster") || instruction.has("shared::cluster") {
-            let why = "synchronisation inside a cluster is not followed: findings between blocks of one cluster may be wrong";
-            self.list(instruction.span.clone(), why, true);
+    fn private(&mut self, space: Space) {
+        let stats = &mut self.out.stats;
+        match space {
+            Space::Local => stats.local += 1,
+            Space::Param => stats.param += 1,
+            Space::Const => stats.constant += 1,
+            _ => stats.shared += 1,
         }
     }
 
@@ -208,6 +297,18 @@ impl<'m, 'e> Walker<'m, 'e> {
         if op.generic && op.address.base.is_some_and(|b| self.own_memory.holds(b)) {
             self.out.stats.private_generic += 1;
             return self.own_memory_sync(instruction, op);
+        }
+        // Without a state space a variable's own decides.
+        if let Some(space) = self.variable_space(op).filter(|s| *s != Space::Global) {
+            self.private(space);
+            if matches!(space, Space::Shared | Space::SharedCluster) {
+                self.own_memory_sync(instruction, op);
+            }
+            return;
+        }
+        if op.non_coherent && !self.stale_nc {
+            self.out.stats.non_coherent += 1;
+            return;
         }
         if self.checked.covers(op, instruction.guard) {
             self.out.stats.repeated += 1;
@@ -240,6 +341,7 @@ impl<'m, 'e> Walker<'m, 'e> {
 
         let base = self.base(op.address);
         let after = op.is_strong() && op.returns;
+        let far = self.cluster_reaches(op);
         let comparand = if after {
             op.comparand.and_then(scalar_text)
         } else {
@@ -252,6 +354,9 @@ impl<'m, 'e> Walker<'m, 'e> {
             if let Some(comparand) = &comparand {
                 comparand_saved = emit.save_comparand(comparand, op.size);
             }
+            if far && op.access != Access::Load {
+                emit.with_state_in_cluster(address, names::CLUSTER_RELEASE);
+            }
             match amount {
                 _ if op.is_strong() => emit.sync_before(address, word, site),
                 Amount::Unless { predicate, negated } => {
@@ -263,6 +368,10 @@ impl<'m, 'e> Walker<'m, 'e> {
         });
         let before = self.pragma.unwrap_or(instruction.span.start);
         self.emit.edits.insert_since(before, from);
+        if op.asynchronous {
+            let why = "it is taken to be carried out when it is issued";
+            self.list(instruction.span.clone(), why, true);
+        }
         if !after {
             return;
         }
@@ -283,6 +392,9 @@ impl<'m, 'e> Walker<'m, 'e> {
                 _ => "1",
             };
             emit.sync_after(word, site, success);
+            if far {
+                emit.with_state_in_cluster(ADDRESS, names::CLUSTER_ACQUIRE);
+            }
         });
         self.emit.edits.insert_since(instruction.span.end, from);
         if !success_known {
@@ -290,6 +402,19 @@ impl<'m, 'e> Walker<'m, 'e> {
                        it is checked as one that did not";
             self.list(instruction.span.clone(), why, true);
         }
+    }
+
+    /// The declared space of the variable that is a generic access's address.
+    fn variable_space(&self, op: &MemoryOp<'_, 'm>) -> Option<Space> {
+        let name = op
+            .address
+            .base
+            .filter(|name| op.generic && !name.starts_with('%'))?;
+        if self.registers.bytes(name).is_some() {
+            return None;
+        }
+        let declared = self.registers.space(name);
+        declared.or_else(|| self.variables.get(name).copied())
     }
 
     /// How much of the operation's size is accessed; `None` where that is not understood.
@@ -358,36 +483,77 @@ impl<'m, 'e> Walker<'m, 'e> {
         if instruction.opcode == "setmaxnreg" {
             // The kernel in progress is the last one; in a function it says nothing about one kernel in particular.
             let entry = self.out.entries.last_mut().filter(|_| self.entry);
-            if let Some(entry) = entry.filter(|e| !e.changes_registers) {
+            if let Some(entry) = entry {
                 entry.changes_registers = true;
-                let why = "ptxas ignores setmaxnreg where a warp calls hooks with too few registers for them (it says C7507): \
-                           the kernel then keeps the registers of its launch, and may be slower";
-                self.list(instruction.span.clone(), why, true);
             }
             self.not_from_inside(instruction);
+            return;
+        }
+        if instruction.opcode == "griddepcontrol" && self.grid_wait {
+            if instruction.has("wait") {
+                let from = self.emit.mark();
+                self.emit.edits.pieces.push(' ');
+                self.emit
+                    .guarded(instruction.guard, |emit| emit.with_state(names::GRID_WAIT));
+                self.emit.edits.insert_since(instruction.span.end, from);
+                self.checks();
+            }
             return;
         }
         if instruction.opcode == "griddepcontrol" {
             let why = "griddepcontrol is seen, not followed: a kernel that may start before its predecessor in the stream has ended \
                        is taken to start after it, so that races between the two can be missed";
-            return self.list(instruction.span.clone(), why, true);
+            return self.note(instruction.span.clone(), why);
         }
         if instruction.opcode == "call" {
-            self.block.calls = true;
-            let launches = |o: &Operand<'_>| matches!(o, Operand::Name(n) if n.contains("cudaLaunchDevice") || n.contains("cudaCDP2LaunchDevice"));
-            if instruction.operands.iter().any(launches) {
-                let why = "kernels that are launched by kernels get no launch record from the host: they can't run under gsan";
-                self.list(instruction.span.clone(), why, false);
-            }
-            return;
+            self.call(instruction);
         }
-        // Names of special registers are rare enough to look at every instruction's operands only for their ending.
-        let special = instruction.operands.iter().find_map(|o| match o {
+    }
+
+    fn call(&mut self, instruction: &Instruction<'m>) {
+        let launches = |o: &Operand<'_>| matches!(o, Operand::Name(n) if n.contains("cudaLaunchDevice") || n.contains("cudaCDP2LaunchDevice"));
+        if instruction.operands.iter().any(launches) {
+            let why = "kernels that are launched by kernels get no launch record from the host: they can't run under gsan";
+            return self.list(instruction.span.clone(), why, false);
+        }
+        let callee = instruction
+            .operands
+            .iter()
+            .find(|o| !matches!(o, Operand::List(_)));
+        let named = match callee {
+            Some(Operand::Name(n)) if !n.starts_with('%') && self.registers.bytes(n).is_none() => {
+                Some(*n)
+            }
+            _ => None,
+        };
+        let Some(node) = self.nodes.last_mut() else {
+            return;
+        };
+        match named {
+            Some(name) => {
+                node.calls.push(name);
+                self.callee(name, instruction);
+            }
+            None => node.indirect = true,
+        }
+    }
+
+    /// The function in progress has a hook that it can't do without.
+    fn checks(&mut self) {
+        if let Some(node) = self.nodes.last_mut() {
+            node.checks = true;
+        }
+    }
+
+    /// Reads of the size of shared memory, which is larger under gsan.
+    fn shared_size(&mut self, instruction: &Instruction<'m>) {
+        let direct = instruction.operands.iter().find_map(|o| match o {
             Operand::Name(name) if name.ends_with("_smem_size") => Some(*name),
             _ => None,
         });
+        let special = direct.or_else(|| instruction.operands.iter().find_map(size_within));
         match (special, instruction.opcode) {
-            (Some(register @ "%dynamic_smem_size"), "mov" | "cvt") => {
+            (Some(register @ "%dynamic_smem_size"), "mov" | "cvt") if direct.is_some() => {
                 // The same instruction again with the right number: this fits every type and conversion.
                 let text = one_line(&self.text[instruction.span.clone()]);
                 let again = text.replace(register, SCRATCH);
@@ -400,6 +566,7 @@ impl<'m, 'e> Walker<'m, 'e> {
                     emit.dynamic_size(instruction.opcode, again)
                 });
                 self.emit.edits.insert_since(instruction.span.end, from);
+                self.checks();
             }
             (Some("%dynamic_smem_size" | "%total_smem_size" | "%aggr_smem_size"), _) => {
                 let why = "it reads the size of shared memory, which is larger under gsan";
@@ -410,15 +577,62 @@ impl<'m, 'e> Walker<'m, 'e> {
     }
 
     pub(super) fn list(&mut self, span: crate::ast::Span, why: &str, partly: bool) {
+        let entry = self.unsupported(span, why, partly);
+        self.out.unsupported.push(entry);
+    }
+
+    /// Something about the order of threads that is approximated: of no account in a function without hooks.
+    pub(super) fn note(&mut self, span: crate::ast::Span, why: &str) {
+        self.block.notes.push(self.out.unsupported.len());
+        self.list(span, why, true);
+    }
+
+    pub(super) fn unsupported(
+        &mut self,
+        span: crate::ast::Span,
+        why: &str,
+        partly: bool,
+    ) -> Unsupported {
         let (ptx_line, _) = self.lines.position(span.start);
-        self.out.unsupported.push(Unsupported {
+        Unsupported {
             ptx_line,
             text: one_line(&self.text[span]),
             why: why.to_string(),
             function: self.function.clone(),
             places: self.locations.places(),
             partly,
-        });
+        }
+    }
+}
+
+/// What is undone of a function's hooks.
+pub(super) struct Trace {
+    /// Where the function begins.
+    pub(super) ptx_line: u32,
+    /// A kernel's place among the module's.
+    pub(super) entry: usize,
+    pub(super) edits: Range<usize>,
+    pub(super) hooks: HookCounts,
+    /// Its notes, among all.
+    pub(super) notes: Range<usize>,
+    /// It has hooks for the order within a block.
+    pub(super) barriers: bool,
+}
+
+/// A register of a size of shared memory inside of a vector, a list or an expression.
+fn size_within<'a>(operand: &Operand<'a>) -> Option<&'a str> {
+    match operand {
+        Operand::Name(name) if name.ends_with("_smem_size") => Some(name),
+        Operand::Vector(list) | Operand::List(list) | Operand::Tensor(list) => {
+            list.iter().find_map(size_within)
+        }
+        Operand::Pair(a, b) => size_within(a).or_else(|| size_within(b)),
+        Operand::Not(inner) | Operand::Neg(inner) => size_within(inner),
+        Operand::NameOffset(name, _) if name.ends_with("_smem_size") => Some(name),
+        Operand::Raw(text) => ["%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"]
+            .into_iter()
+            .find(|register| text.contains(register)),
+        _ => None,
     }
 }
 

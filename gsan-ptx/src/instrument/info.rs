@@ -20,12 +20,15 @@ pub struct EntryInfo {
     pub required_cluster: Option<[u32; 3]>,
     /// Whether it has a body here.
     pub defined: bool,
-    /// It moves registers between its warps (`setmaxnreg`): ptxas may ignore that where there are calls.
+    /// It moves registers between its warps (`setmaxnreg`).
     pub changes_registers: bool,
     /// Its hooks follow the order of a block's threads, so that races between them can be found. False with
     /// [`super::Options::intra_block`] off, with a runtime that lacks those hooks, in kernels with `setmaxnreg`, and where a barrier was
-    /// not understood: the runtime then has to take a block as one thread.
+    /// not understood: the runtime then has to take a block as one thread. False too where there are no hooks at all.
     pub intra_block: bool,
+    /// Whether it has hooks. Without any there is nothing in it that is checked; where there would be, the list of what is not
+    /// checked names the kernel.
+    pub hooks: bool,
 }
 
 impl EntryInfo {
@@ -98,6 +101,8 @@ pub struct Stats {
     pub barrier_hooks: u64,
     /// Strong accesses to shared memory, and waits for mbarriers and for the cluster, with a hook.
     pub block_syncs: u64,
+    /// Arrivals and releases that other blocks of a cluster may see, with a hook.
+    pub cluster_syncs: u64,
     /// Accesses to shared memory of the block or cluster: not checked.
     pub shared: u64,
     /// Accesses to local memory: no hook.
@@ -110,11 +115,44 @@ pub struct Stats {
     pub repeated: u64,
     /// Generic accesses that are provably to the thread's own stack or the block's shared memory: no hook.
     pub private_generic: u64,
+    /// Non-coherent loads without a hook, with [`super::Options::stale_nc`] off.
+    pub non_coherent: u64,
     /// Instructions that touch global memory and get no hook.
     pub unsupported: u64,
 }
 
+/// The counts of what has hooks.
+pub(super) type HookCounts = [u64; 11];
+
 impl Stats {
+    fn hook_counts_mut(&mut self) -> [&mut u64; 11] {
+        [
+            &mut self.loads,
+            &mut self.stores,
+            &mut self.rmws,
+            &mut self.compare_and_swaps,
+            &mut self.strong,
+            &mut self.generic,
+            &mut self.predicated,
+            &mut self.fences,
+            &mut self.barrier_hooks,
+            &mut self.block_syncs,
+            &mut self.cluster_syncs,
+        ]
+    }
+
+    pub(super) fn hook_counts(mut self) -> HookCounts {
+        self.hook_counts_mut().map(|n| *n)
+    }
+
+    /// Hooks are taken back; what would have been checked is not.
+    pub(super) fn take_back(&mut self, counts: HookCounts) {
+        for (sum, count) in self.hook_counts_mut().into_iter().zip(counts) {
+            *sum -= count;
+        }
+        self.unsupported += counts[..4].iter().sum::<u64>();
+    }
+
     /// Everything that got an access or sync hook.
     pub fn sites(&self) -> u64 {
         self.loads + self.stores + self.rmws + self.compare_and_swaps
@@ -180,6 +218,7 @@ pub(super) fn entry(function: &Function<'_>) -> EntryInfo {
         defined: function.body.is_some(),
         changes_registers: false,
         intra_block: false,
+        hooks: false,
     }
 }
 

@@ -65,7 +65,7 @@ enum Value<'a> {
 struct Facts<'a> {
     assigned: HashMap<&'a str, Vec<Value<'a>>>,
     /// Names that inner scopes declare, whole ones and beginnings of numbered ones.
-    inner: Vec<(&'a str, bool)>,
+    inner: HashSet<(&'a str, bool)>,
 }
 
 impl<'a> Facts<'a> {
@@ -113,19 +113,15 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The largest set that agrees with all assignments: start with every candidate, and drop what depends on others.
+    /// The largest set that agrees with all assignments: start with every candidate, and drop what depends on others. Linear in
+    /// the assignments: each is looked at once to begin with, and once more for each of its sources that falls.
     fn solve(self) -> HashSet<&'a str> {
-        let offset = |name: &str| {
-            let values = self.assigned.get(name);
-            values.is_some_and(|v| v.iter().all(|v| matches!(v, Value::Offset)))
-        };
-        let declared_inside = |name: &str| {
-            let same = |(inner, numbered): &(&str, bool)| {
-                name == *inner || *numbered && name.starts_with(inner)
-            };
-            self.inner.iter().any(same)
-        };
-        // Few registers are candidates, so few are compared with the inner declarations.
+        let offsets: HashSet<&str> = self
+            .assigned
+            .iter()
+            .filter(|(_, values)| values.iter().all(|v| matches!(v, Value::Offset)))
+            .map(|(name, _)| *name)
+            .collect();
         let possible = |values: &[Value<'_>]| {
             values
                 .iter()
@@ -134,41 +130,51 @@ impl<'a> Facts<'a> {
         let mut own: HashSet<&str> = self
             .assigned
             .iter()
-            .filter(|(name, values)| possible(values) && !declared_inside(name))
+            .filter(|(name, values)| possible(values) && !self.declared_inside(name))
             .map(|(name, _)| *name)
             .collect();
-        // Each name waits for those that it comes from: when one falls, what comes from it is looked at again.
+        // Which source of a value has to be such an address, and whether the value is none whatever its sources are. An offset
+        // is no candidate, so of a sum one side at most is one.
+        let sources = |value: &Value<'a>, own: &HashSet<&str>| match *value {
+            Value::Private => Some([None, None]),
+            Value::As(a) => Some([Some(a), None]),
+            Value::Either(a, b) => Some([Some(a), Some(b)]),
+            Value::Sum(a, b) if own.contains(a) && offsets.contains(b) => Some([Some(a), None]),
+            Value::Sum(a, b) if own.contains(b) && offsets.contains(a) => Some([Some(b), None]),
+            Value::Sum(..) | Value::Offset | Value::Other => None,
+        };
         let mut users: HashMap<&str, Vec<&str>> = HashMap::new();
+        let mut falling: Vec<&str> = Vec::new();
         for name in &own {
             for value in &self.assigned[name] {
-                match value {
-                    Value::As(a) => users.entry(a).or_default().push(name),
-                    Value::Either(a, b) | Value::Sum(a, b) => {
-                        users.entry(a).or_default().push(name);
-                        users.entry(b).or_default().push(name);
+                match sources(value, &own) {
+                    Some(list) if list.iter().flatten().all(|s| own.contains(s)) => {
+                        for source in list.into_iter().flatten() {
+                            users.entry(source).or_default().push(name);
+                        }
                     }
-                    Value::Private | Value::Offset | Value::Other => {}
+                    _ => falling.push(name),
                 }
             }
         }
-        let mut waiting: Vec<&str> = own.iter().copied().collect();
-        while let Some(name) = waiting.pop() {
-            if !own.contains(name) {
-                continue;
-            }
-            let holds = self.assigned[name].iter().all(|value| match value {
-                Value::Private => true,
-                Value::As(a) => own.contains(a),
-                Value::Either(a, b) => own.contains(a) && own.contains(b),
-                Value::Sum(a, b) => own.contains(a) && offset(b) || own.contains(b) && offset(a),
-                Value::Offset | Value::Other => false,
-            });
-            if !holds {
-                own.remove(name);
-                waiting.extend(users.get(name).into_iter().flatten());
+        while let Some(name) = falling.pop() {
+            if own.remove(name) {
+                falling.extend(users.remove(name).into_iter().flatten());
             }
         }
         own
+    }
+
+    /// Whether an inner scope declares the name: `%r12` itself, or as one of `%r<…>` or `%r1<…>`.
+    fn declared_inside(&self, name: &str) -> bool {
+        if self.inner.is_empty() {
+            return false;
+        }
+        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+        self.inner.contains(&(name, false))
+            || (1..=digits.min(name.len()))
+                .take(10)
+                .any(|n| self.inner.contains(&(&name[..name.len() - n], true)))
     }
 }
 

@@ -3,6 +3,7 @@
 //! An address may stand in a 32-bit register; only its declaration says so. Names may be declared again in an inner
 //! scope with another type.
 
+use crate::ast::Space;
 use crate::memory_op::type_size;
 use std::collections::HashMap;
 
@@ -10,6 +11,8 @@ use std::collections::HashMap;
 pub(super) struct Registers<'a> {
     /// Innermost last. The key's second part says whether the name is numbered (`%r<24>`).
     scopes: Vec<HashMap<(&'a str, bool), Declaration>>,
+    /// Variables of the same scopes; most have none.
+    variables: Vec<HashMap<&'a str, Space>>,
 }
 
 #[derive(Clone, Copy)]
@@ -22,15 +25,30 @@ impl<'a> Registers<'a> {
     pub(super) fn new() -> Registers<'a> {
         Registers {
             scopes: vec![HashMap::new()],
+            variables: vec![HashMap::new()],
         }
     }
 
     pub(super) fn open(&mut self) {
         self.scopes.push(HashMap::new());
+        self.variables.push(HashMap::new());
     }
 
     pub(super) fn close(&mut self) {
         self.scopes.pop();
+        self.variables.pop();
+    }
+
+    pub(super) fn declare_variable(&mut self, name: &'a str, space: Space) {
+        if let Some(scope) = self.variables.last_mut() {
+            scope.insert(name, space);
+        }
+    }
+
+    /// The space of a variable that is declared in the function.
+    pub(super) fn space(&self, name: &str) -> Option<Space> {
+        let mut scopes = self.variables.iter().rev();
+        scopes.find_map(|scope| scope.get(name).copied())
     }
 
     /// A declared name; types without a size (`.pred`) count as none.

@@ -38,6 +38,12 @@ impl Runtime {
         if options.block_hooks() {
             called.extend(names::INTRA_BLOCK);
         }
+        if options.cluster_hooks() {
+            called.extend(names::CLUSTER);
+        }
+        if options.grid_wait() {
+            called.push(names::GRID_WAIT);
+        }
         if let Some(name) = called.iter().find(|n| missing(n)) {
             return Err(InstrumentError::Runtime(format!(
                 "it does not define `{name}`"
@@ -176,14 +182,17 @@ mod tests {
         );
         assert_eq!(
             runtime.prototypes.matches(".func").count(),
-            names::FUNCTIONS.len() + names::INTRA_BLOCK.len()
+            names::FUNCTIONS.len() + names::INTRA_BLOCK.len() + names::CLUSTER.len() + 1
         );
         let off = Options {
             intra_block: false,
             ..Options::new(&text, "")
         };
         let without = Runtime::prepare(&off, &HashSet::new()).unwrap();
-        assert!(!without.prototypes.contains("barrier") && !without.prototypes.contains("sync("));
+        assert!(
+            !without.prototypes.contains("barrier") && !without.prototypes.contains("block_sync(")
+        );
+        assert!(without.prototypes.contains("cluster_acquire("));
         assert!(!runtime.prototypes.contains('\n'));
     }
 
