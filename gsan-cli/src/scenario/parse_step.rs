@@ -1,7 +1,7 @@
 //! `[[step]]` entries.
 
 use super::{Resolver, listed};
-use crate::element::{ElementType, Number};
+use crate::element::{ElementType, Init, Number};
 use crate::failure::Result;
 use crate::scenario::model::*;
 use crate::scenario::raw;
@@ -349,23 +349,62 @@ fn argument(r: &Resolver<'_>, raw: &Spanned<toml::Value>) -> Result<Arg> {
     let wrong = || {
         r.place.error(
             &span,
-            "an argument is a buffer (\"data\", \"data+16\") or a typed number ({ u32 = 5 })",
+            "an argument is a buffer (\"data\", \"data+16\"), a typed number ({ u32 = 5 }), or for an array or structure its \
+             elements ({ u32 = [1, 2] }, { u32 = \"iota\", len = 64 })",
         )
     };
     match raw.get_ref() {
         toml::Value::String(text) => Ok(Arg::Buffer(r.buffer_ref(text, &span)?)),
         toml::Value::Table(table) => {
-            let mut entries = table.iter();
+            let len = table.get("len");
+            let mut entries = table.iter().filter(|(key, _)| *key != "len");
             let (Some((ty, value)), None) = (entries.next(), entries.next()) else {
                 return Err(wrong());
             };
-            let ty: ElementType = ty.parse().map_err(|e: String| r.place.error(&span, e))?;
-            let number = number(value).ok_or_else(wrong)?;
-            let bytes = ty.encode(number).map_err(|e| r.place.error(&span, e))?;
+            let here = |e: String| r.place.error(&span, e);
+            let ty: ElementType = ty.parse().map_err(here)?;
+            let bytes = match (value, len) {
+                (toml::Value::Array(elements), None) if !elements.is_empty() => {
+                    let mut bytes = Vec::new();
+                    for element in elements {
+                        let number = number(element).ok_or_else(wrong)?;
+                        bytes.extend(ty.encode(number).map_err(here)?);
+                    }
+                    bytes
+                }
+                (toml::Value::String(init), Some(len)) => {
+                    filled(ty, init, len).map_err(here)?.ok_or_else(wrong)?
+                }
+                (_, None) => ty.encode(number(value).ok_or_else(wrong)?).map_err(here)?,
+                _ => return Err(wrong()),
+            };
             Ok(Arg::Scalar { ty, bytes })
         }
         _ => Err(wrong()),
     }
+}
+
+/// Kernels have no more bytes of parameters.
+const MAX_PARAMETER: usize = 32_764;
+
+/// The elements of an array parameter as a buffer's are given; `None` where `len` is no number of elements that can be.
+fn filled(
+    ty: ElementType,
+    init: &str,
+    len: &toml::Value,
+) -> std::result::Result<Option<Vec<u8>>, String> {
+    let len = len.as_integer().and_then(|n| usize::try_from(n).ok());
+    let Some(len) = len.filter(|n| (1..=MAX_PARAMETER / ty.size()).contains(n)) else {
+        return Ok(None);
+    };
+    let init: Init = init.parse()?;
+    if matches!(init, Init::File(_)) {
+        return Err("an argument's elements don't come from a file".into());
+    }
+    init.check(ty)?;
+    let mut bytes = vec![0; len * ty.size()];
+    init.write(ty, 0, &mut bytes);
+    Ok(Some(bytes))
 }
 
 /// A TOML number; strings too, for what TOML's 64-bit integers do not hold.

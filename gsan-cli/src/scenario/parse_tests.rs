@@ -120,6 +120,26 @@ fn the_simulators_memory_and_schedule() {
 }
 
 #[test]
+fn an_array_is_an_argument_by_its_elements() {
+    let bytes = |arg: &str| {
+        let text = format!(
+            "[[module]]\nptx = ''\n[[step]]\nlaunch = 'k'\ngrid = [1]\nblock = [1]\nargs = [{arg}]\n"
+        );
+        let s = parse(Path::new("s.toml"), &text).unwrap();
+        match &s.steps[0].action {
+            Action::Launch(launch) => match &launch.args[0] {
+                Arg::Scalar { bytes, .. } => bytes.clone(),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(bytes("{ u16 = [1, 0x203] }"), [1, 0, 3, 2]);
+    assert_eq!(bytes("{ u16 = 'iota', len = 3 }"), [0, 0, 1, 0, 2, 0]);
+    assert_eq!(bytes("{ len = 2, u8 = 'fill:7' }"), [7, 7]);
+}
+
+#[test]
 fn everything_that_the_format_has() {
     let s = whole();
     assert_eq!(s.name, "flag handoff without acquire");
@@ -441,6 +461,16 @@ fn launches() {
     step_refused(&args("{ q = 1 }"), 6, "not an element type");
     step_refused(&args("{ u8 = 256 }"), 6, "does not fit");
     step_refused(&args("{ u32 = 'x' }"), 6, "typed number");
+    step_refused(&args("{ u32 = [] }"), 6, "its elements");
+    step_refused(&args("{ u32 = [1, 'x'] }"), 6, "its elements");
+    step_refused(&args("{ u8 = [1, 256] }"), 6, "256");
+    step_refused(&args("{ u32 = 5, len = 2 }"), 6, "its elements");
+    for len in ["0", "-1", "8192", "'x'"] {
+        let arg = format!("{{ u32 = 'iota', len = {len} }}");
+        step_refused(&args(&arg), 6, "its elements");
+    }
+    step_refused(&args("{ u32 = 'fill:x', len = 2 }"), 6, "x");
+    step_refused(&args("{ u32 = '@f', len = 2 }"), 6, "from a file");
     refused(
         "[[step]]\nlaunch = 'k'\ngrid = [1]\nblock = [1]\n",
         2,

@@ -247,11 +247,11 @@ impl<'a> Prepared<'a> {
         let line = named_line(log)?;
         let modules = self.scenario.modules.iter().zip(&self.modules);
         // Of several that are linked it does not say which.
-        let alone = modules.filter_map(|(m, texts)| match &texts[..] {
+        let mut alone = modules.filter_map(|(m, texts)| match &texts[..] {
             [one] if one.name == *module => Some((m, one)),
             _ => None,
         });
-        let (found, text) = alone.last()?;
+        let (found, text) = alone.next()?;
         let shown = text.text.lines().nth(line.checked_sub(1)?)?;
         let column = shown.len() - shown.trim_start().len() + 1;
         let what = one_line(&error.to_string());
