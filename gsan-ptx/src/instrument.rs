@@ -277,6 +277,7 @@ fn already_linked(text: &str, out: Instrumented) -> Instrumented {
             .into_iter()
             .map(|e| EntryInfo {
                 intra_block: false,
+                hooks: true,
                 ..e
             })
             .collect(),

@@ -17,16 +17,28 @@ fn check(name: &str, bytes: &[u8]) {
     let tokens = Tokens::new(text);
     let joined: String = (0..tokens.len()).map(|i| tokens.text(i)).collect();
     assert!(joined == text, "{name}: tokens");
-    match instrument(text, &Options::new(STUB, name)) {
-        Err(error) => assert!(!error.to_string().is_empty(), "{name}"),
-        Ok(result) => {
-            assert!(result.user_text() == text, "{name}: more than insertions");
-            parse(&result.text).unwrap_or_else(|e| panic!("{name}: {e}"));
-            let twice = instrument(&result.text, &Options::new(STUB, name)).unwrap();
-            assert!(
-                twice.already_linked && twice.text == result.text,
-                "{name}: again"
-            );
+    let plain = Options::new(STUB, name);
+    let part = Options {
+        part: true,
+        ..plain
+    };
+    let off = Options {
+        intra_block: false,
+        stale_nc: false,
+        ..plain
+    };
+    for options in [plain, part, off] {
+        match instrument(text, &options) {
+            Err(error) => assert!(!error.to_string().is_empty(), "{name}"),
+            Ok(result) => {
+                assert!(result.user_text() == text, "{name}: more than insertions");
+                parse(&result.text).unwrap_or_else(|e| panic!("{name}: {e}"));
+                let twice = instrument(&result.text, &plain).unwrap();
+                assert!(
+                    twice.already_linked && twice.text == result.text,
+                    "{name}: again"
+                );
+            }
         }
     }
 }

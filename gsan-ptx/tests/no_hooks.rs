@@ -92,7 +92,7 @@ fn what_a_kernel_may_call_decides_for_it() {
         &format!("{check}\n.func g();\n.alias g, f;"),
         "call.uni g, (); ret;",
     );
-    assert!(run(&alias).entries[0].hooks);
+    assert!(run(&alias).entries[0].hooks && run(&alias).unsupported.is_empty());
     // Functions of other modules have hooks as well, where modules are linked.
     let elsewhere = module(
         ".extern .func far(.param .b32 x);",
@@ -193,6 +193,16 @@ fn a_kernel_that_ptxas_allows_no_calls_has_none_and_says_so() {
     assert!(
         !hooks(".maxntid 384 .minnctapersm 1", &more(176))
             && hooks(".maxntid 384 .minnctapersm 1", &more(168))
+    );
+    // The size of shared memory that it reads is not put right.
+    let size = run(&bounded(
+        "mov.u32 %r1, %dynamic_smem_size; setmaxnreg.dec.sync.aligned.u32 40; ret;",
+    ));
+    assert_eq!(calls(&size), 0);
+    assert!(
+        size.unsupported
+            .iter()
+            .any(|u| u.why.contains("size of shared memory"))
     );
     // With nothing to check there is nothing to say.
     assert!(

@@ -25,6 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
     let options = Options {
         intra_block: bytes.len() % 8 != 1,
         part: bytes.len() % 8 == 2,
+        stale_nc: bytes.len() % 8 != 3,
         ..Options::new(RUNTIME, "fuzz")
     };
     match instrument(text, &options) {

@@ -15,8 +15,8 @@ pub(super) struct Externs<'m> {
     calls: Vec<(&'m str, Unsupported)>,
 }
 
-/// Why a call of a function of the driver is listed; `None` for those that touch no global memory that others write.
-fn of_the_driver(name: &str) -> Option<Option<&'static str>> {
+/// Why a call of a function of the driver is listed; `Some(None)` for those that touch no global memory that others write.
+pub(super) fn of_the_driver(name: &str) -> Option<Option<&'static str>> {
     Some(match name {
         "malloc" | "free" => {
             Some("memory of the device's heap has no shadow: accesses to it are not checked")
@@ -47,8 +47,8 @@ impl<'m> Walker<'m, '_> {
         self.externs.calls.push((name, entry));
     }
 
-    /// Lists those that have no body anywhere in the module.
-    pub(super) fn list_externs(&mut self) {
+    /// Lists those that have no body anywhere in the module; `aliases` are other names of some that have.
+    pub(super) fn list_externs(&mut self, aliases: &HashSet<&str>) {
         let calls = std::mem::take(&mut self.externs.calls);
         if calls.is_empty() {
             return;
@@ -56,7 +56,7 @@ impl<'m> Walker<'m, '_> {
         let defined: HashSet<&str> = self.nodes.iter().map(|n| n.name).collect();
         let missing = calls
             .into_iter()
-            .filter(|(name, _)| !defined.contains(name));
+            .filter(|(name, _)| !defined.contains(name) && !aliases.contains(name));
         self.out.unsupported.extend(missing.map(|(_, entry)| entry));
     }
 }

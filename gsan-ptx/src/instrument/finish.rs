@@ -3,6 +3,8 @@
 use super::function::Walker;
 use super::{InstrumentError, Unsupported, graph};
 use crate::ast::{Item, Module};
+use crate::tokens::{Kind, Tokens};
+use std::collections::HashSet;
 
 const BLIND: &str = "no access of this kernel is checked: it bounds its registers (.maxnreg, .minnctapersm) and changes them \
                      (setmaxnreg), and ptxas assembles no calls in such a kernel (C7600); compile it without the bound to have it checked";
@@ -17,22 +19,20 @@ impl Walker<'_, '_> {
         module: &Module<'_>,
         part: bool,
     ) -> Result<(), InstrumentError> {
-        let aliases = module
-            .items
-            .iter()
-            .any(|item| matches!(item, Item::Other { name, .. } if *name == ".alias"));
-        let verdict = graph::decide(&self.nodes, part, aliases);
+        let aliases = aliases(module, self.text);
+        let verdict = graph::decide(&self.nodes, part, !aliases.is_empty());
         if let Some(kernel) = verdict.unlinkable {
             let kernel = self.nodes[kernel].name.to_string();
             return Err(InstrumentError::Unlinkable { kernel });
         }
-        let mut gone = Vec::new();
-        for (i, trace) in self.traces.iter().enumerate() {
+        let (mut gone, mut sizes) = (Vec::new(), Vec::new());
+        for (i, trace) in self.traces.iter_mut().enumerate() {
             let keep = verdict.keep[i];
             if !keep {
                 self.emit.edits.remove(trace.edits.clone());
                 self.out.stats.take_back(trace.hooks);
                 gone.extend_from_slice(&self.block.notes[trace.notes.clone()]);
+                sizes.extend(trace.size_read.take());
             }
             if self.nodes[i].entry
                 && let Some(entry) = self.out.entries.get_mut(trace.entry)
@@ -48,6 +48,9 @@ impl Walker<'_, '_> {
                 .is_none()
         });
         let listed = self.out.unsupported.len();
+        self.out
+            .unsupported
+            .extend(sizes.into_iter().map(|entry| *entry));
         for (list, why) in [(&verdict.blind, BLIND), (&verdict.silenced, SILENCED)] {
             for &i in list {
                 let kind = if self.nodes[i].entry {
@@ -69,10 +72,25 @@ impl Walker<'_, '_> {
             self.block.blind_function = true;
         }
         self.out.blind_function = self.block.blind_function;
-        self.list_externs();
+        self.list_externs(&aliases);
         if self.out.unsupported.len() > listed {
             self.out.unsupported.sort_by_key(|u| u.ptx_line);
         }
         Ok(())
     }
+}
+
+/// The new names of `.alias NEW, OLD;`.
+fn aliases<'m>(module: &Module<'_>, text: &'m str) -> HashSet<&'m str> {
+    let directives = module.items.iter().filter_map(|item| match item {
+        Item::Other { name, span } if *name == ".alias" => Some(&text[span.clone()]),
+        _ => None,
+    });
+    directives
+        .filter_map(|directive| {
+            let tokens = Tokens::new(directive);
+            let name = (0..tokens.len()).find(|&i| tokens.kind(i) == Kind::Ident)?;
+            Some(tokens.text(name))
+        })
+        .collect()
 }

@@ -43,6 +43,8 @@ pub(super) struct Walker<'m, 'e> {
     grid_wait: bool,
     /// Whether the text names the size of shared memory, which instrumentation changes.
     shared_size: bool,
+    /// The first read in the function in progress that a hook puts right.
+    size_read: Option<Box<Unsupported>>,
     /// The number of the module's first site.
     first_site: usize,
     /// The functions so far, and of each what is undone if it turns out to need no hooks.
@@ -84,6 +86,7 @@ impl<'m, 'e> Walker<'m, 'e> {
             stale_nc: true,
             grid_wait: false,
             shared_size: text.contains("_smem_size"),
+            size_read: None,
             pragma: None,
             first_site: 0,
             nodes: Vec::new(),
@@ -193,6 +196,7 @@ impl<'m, 'e> Walker<'m, 'e> {
             hooks,
             notes: first_note..self.block.notes.len(),
             barriers: self.block.followed(),
+            size_read: self.size_read.take(),
         });
     }
 
@@ -567,10 +571,13 @@ impl<'m, 'e> Walker<'m, 'e> {
                 });
                 self.emit.edits.insert_since(instruction.span.end, from);
                 self.checks();
+                if self.size_read.is_none() {
+                    let entry = self.unsupported(instruction.span.clone(), LARGER, true);
+                    self.size_read = Some(Box::new(entry));
+                }
             }
             (Some("%dynamic_smem_size" | "%total_smem_size" | "%aggr_smem_size"), _) => {
-                let why = "it reads the size of shared memory, which is larger under gsan";
-                self.list(instruction.span.clone(), why, true);
+                self.list(instruction.span.clone(), LARGER, true);
             }
             _ => {}
         }
@@ -617,7 +624,11 @@ pub(super) struct Trace {
     pub(super) notes: Range<usize>,
     /// It has hooks for the order within a block.
     pub(super) barriers: bool,
+    /// A read of the size of shared memory that is not put right without hooks.
+    pub(super) size_read: Option<Box<Unsupported>>,
 }
+
+const LARGER: &str = "it reads the size of shared memory, which is larger under gsan";
 
 /// A register of a size of shared memory inside of a vector, a list or an expression.
 fn size_within<'a>(operand: &Operand<'a>) -> Option<&'a str> {
