@@ -73,7 +73,12 @@ pub fn dynamic_shared<M: Machine>(m: M) -> u32 {
 /// After `griddepcontrol.wait`: the launches before have ended, and what they did is known.
 pub fn grid_wait<M: Machine>(me: State<M>) {
     let m = me.m;
-    let row = m.load64(field!(launch(m), LaunchRecord, wait_row));
+    let launch = launch(m);
+    let word = m.load64(field!(launch, LaunchRecord, waited));
+    if word != 0 {
+        m.store32(word, 1);
+    }
+    let row = m.load64(field!(launch, LaunchRecord, wait_row));
     if row == 0 || without(Edge::GridWait) {
         return;
     }
@@ -82,6 +87,8 @@ pub fn grid_wait<M: Machine>(me: State<M>) {
     let alone = m.load32(field!(me.addr, ThreadState, users)) == 1;
     if !alone || m.load32_acquire(waited) != epoch {
         me.import_row(row);
+        // The clock is the block's own by now: what is left of the base row is what counts as stale.
+        m.store64(field!(me.addr, ThreadState, base_row), row);
         m.fence(Scope::Cta);
         m.store32_release(waited, epoch);
     }

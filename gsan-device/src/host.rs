@@ -301,6 +301,7 @@ impl Device {
             base_row: self.rows + 4 * n * u64::from(base),
             out_row: self.rows + 4 * n * u64::from(out),
             wait_row: 0,
+            waited: 0,
             launch_id: id,
             module_id: 0,
             dynamic_shared: 0,

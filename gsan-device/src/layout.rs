@@ -78,7 +78,7 @@ const _: () = {
     assert!(p.same_warp(PartialClock::new(0xffff, 31, 1)));
     assert!(!p.same_warp(PartialClock::new(0xfffe, 31, 1)));
     assert!(!PartialClock::new(0, 0, 0).is_empty());
-    assert!(size_of::<LaunchRecord>() == 48 && align_of::<LaunchRecord>() == 8);
+    assert!(size_of::<LaunchRecord>() == 56 && align_of::<LaunchRecord>() == 8);
     assert!(size_of::<BlockState>() == 32 && size_of::<BlockState>() as u32 <= BlockState::ROOM);
     assert!(size_of::<BlockEntry>() == 48);
     assert!(size_of::<ModuleState>() == 24);

@@ -22,6 +22,22 @@ pub(crate) struct Row<S> {
     covers: BTreeMap<u32, u64>,
 }
 
+/// What a kernel was that is the last thing in its stream: a dependent launch may start before it has ended.
+struct LastKernel<S> {
+    /// The row that it knew when it had waited for what is before it; none: the beginning.
+    knew: Option<Rc<Row<S>>>,
+    /// Its out row.
+    out: Rc<Row<S>>,
+}
+
+/// The rows of a programmatic dependent launch.
+pub(crate) struct Dependence<S> {
+    /// What it knows from the start: what the kernel before it knew. None: the beginning.
+    pub(crate) base: Option<Rc<Row<S>>>,
+    /// What it knows once it has waited: the out row of the kernel before it.
+    pub(crate) wait: Rc<Row<S>>,
+}
+
 impl<S> Row<S> {
     /// Whether everything in `other` is in this row.
     pub(crate) fn covers(&self, other: &Row<S>) -> bool {
@@ -84,6 +100,10 @@ enum Edge {
     HostStream,
     HostEvent,
     HostDevice,
+    /// A dependent launch starts with what the kernel before it started with …
+    DependentBase,
+    /// … and what comes after it comes after that kernel too.
+    DependentJoin,
 }
 
 #[cfg(not(test))]
@@ -99,6 +119,10 @@ struct StreamClock<S> {
     device: u32,
     frontier: Frontier<S>,
     last_place: u64,
+    /// If a kernel is the last thing that was issued.
+    kernel: Option<LastKernel<S>>,
+    /// Out rows of dependent launches so far.
+    dependents: u64,
 }
 
 /// All that the host's calls have ordered.
@@ -124,6 +148,8 @@ impl<S> Clocks<S> {
             device,
             frontier: Frontier::default(),
             last_place: 0,
+            kernel: None,
+            dependents: 0,
         });
     }
 
@@ -135,15 +161,26 @@ impl<S> Clocks<S> {
     /// Something is issued to the stream: it is ordered after what the host has waited for, and with the legacy default
     /// stream of the device as the stream's flags say. Returns what the work inherits.
     pub(crate) fn issue(&mut self, stream: usize) -> Frontier<S> {
-        let Some(this) = self.streams.get(stream) else {
+        let Some(this) = self.streams.get_mut(stream) else {
             return Frontier::default();
         };
-        let (flags, device) = (this.flags, this.device);
-        let mut frontier = if without(Edge::Stream) {
+        this.kernel = None;
+        let own = if without(Edge::Stream) {
             Frontier::default()
         } else {
             this.frontier.clone()
         };
+        let frontier = self.beside(stream, own);
+        self.streams[stream].frontier = frontier.clone();
+        frontier
+    }
+
+    /// `frontier`, and all that work of the stream is ordered after besides what is in the stream itself.
+    fn beside(&self, stream: usize, mut frontier: Frontier<S>) -> Frontier<S> {
+        let Some(this) = self.streams.get(stream) else {
+            return frontier;
+        };
+        let (flags, device) = (this.flags, this.device);
         if !without(Edge::Host) {
             frontier.join(&self.host);
         }
@@ -159,8 +196,72 @@ impl<S> Clocks<S> {
                 frontier.join(&other.frontier);
             }
         }
-        self.streams[stream].frontier = frontier.clone();
         frontier
+    }
+
+    /// A kernel has been issued: what it knew when it had waited for all before it, and its out row.
+    pub(crate) fn kernel_issued(
+        &mut self,
+        stream: usize,
+        knew: Option<Rc<Row<S>>>,
+        out: Rc<Row<S>>,
+    ) {
+        if let Some(this) = self.streams.get_mut(stream) {
+            this.kernel = Some(LastKernel { knew, out });
+        }
+    }
+
+    /// A kernel is to be issued that may start before the one before it in the stream has ended. `None`: it cannot, since
+    /// something else was issued in between, or it comes after something that has to be joined in the stream first.
+    pub(crate) fn dependence(&self, stream: usize) -> Option<Dependence<S>> {
+        let this = self.streams.get(stream)?;
+        let last = this.kernel.as_ref()?;
+        // What comes after many of them joins them all.
+        if this.frontier.rows.len() > Self::DEPENDENTS {
+            return None;
+        }
+        let rows = last.knew.iter().cloned().collect();
+        let base = self.beside(stream, Frontier { rows });
+        let base = match &base.rows[..] {
+            [] => None,
+            [row] => Some(row.clone()),
+            _ => return None,
+        };
+        let base = base.filter(|_| !without(Edge::DependentBase));
+        let wait = last.out.clone();
+        Some(Dependence { base, wait })
+    }
+
+    /// How many dependent launches may follow each other.
+    const DEPENDENTS: usize = 8;
+
+    /// The out row of a dependent launch. It covers nothing, since that kernel need not have waited: the stream knows it
+    /// beside what it knew before.
+    pub(crate) fn publish_dependent(&mut self, stream: usize, storage: S) -> Rc<Row<S>> {
+        let (mut line, mut place) = (u32::MAX, 0);
+        if let Some(this) = self.streams.get_mut(stream) {
+            // A line of the stream's own for each of those that may follow each other. By the time that one comes round
+            // again, all that knows the new row also knows a row that has joined the old one.
+            let lines = 2 * Self::DEPENDENTS as u64;
+            line = 1 << 31 | (stream as u32) << 4 | (this.dependents % lines) as u32;
+            place = this.dependents / lines + 1;
+            this.dependents += 1;
+        }
+        let row = Rc::new(Row {
+            storage,
+            place: (line, place),
+            covers: BTreeMap::from([(line, place)]),
+        });
+        let known = match self.streams.get(stream) {
+            Some(this) if !without(Edge::DependentJoin) => this.frontier.clone(),
+            _ => Frontier::default(),
+        };
+        let mut frontier = self.beside(stream, known);
+        frontier.rows.push(row.clone());
+        if let Some(this) = self.streams.get_mut(stream) {
+            this.frontier = frontier;
+        }
+        row
     }
 
     /// A row that work on the stream makes out of `inputs`. The stream knows it from now on, and nothing else: it must
@@ -264,7 +365,7 @@ mod tests {
     /// The named test fails on clocks that lack the edge.
     #[test]
     fn every_removed_edge_is_noticed() {
-        let by: [(Edge, fn()); 8] = [
+        let by: [(Edge, fn()); 10] = [
             (Edge::Stream, one_stream_is_in_order_and_two_are_not),
             (
                 Edge::Host,
@@ -291,6 +392,14 @@ mod tests {
                 what_the_host_waited_for_comes_before_all_that_it_issues,
             ),
             (Edge::HostDevice, devices_have_default_streams_of_their_own),
+            (
+                Edge::DependentBase,
+                a_dependent_launch_starts_with_what_the_one_before_started_with,
+            ),
+            (
+                Edge::DependentJoin,
+                what_comes_after_dependent_launches_comes_after_all_of_them,
+            ),
         ];
         for (edge, test) in by {
             assert!(
@@ -332,6 +441,10 @@ mod tests {
         /// Launches, and tells which launches come before.
         fn launch(&mut self, stream: usize) -> Truth {
             let inherited = self.clocks.issue(stream);
+            let knew = match inherited.rows() {
+                [row] => Some(row.clone()),
+                _ => None,
+            };
             let before: Truth = inherited
                 .rows()
                 .iter()
@@ -340,7 +453,8 @@ mod tests {
             let mut after = before.clone();
             after.insert(self.launches);
             self.launches += 1;
-            self.clocks.publish(stream, after, &inherited);
+            let out = self.clocks.publish(stream, after, &inherited);
+            self.clocks.kernel_issued(stream, knew, out);
             before
         }
     }
@@ -417,6 +531,81 @@ mod tests {
         assert_eq!(h.launch(1), Truth::new());
         h.clocks.host_waited_for_device(0);
         assert_eq!(h.launch(1), Truth::from([0, 1]));
+    }
+
+    impl Host {
+        /// Launches so that it may start before the kernel before has ended, and tells which launches come before it, and
+        /// which once it has waited.
+        fn launch_dependent(&mut self, stream: usize) -> Option<(Truth, Truth)> {
+            let Dependence { base, wait } = self.clocks.dependence(stream)?;
+            let base = base.map(|r| r.storage.clone()).unwrap_or_default();
+            let after: Truth = base.union(&wait.storage).copied().collect();
+            let mut all = after.clone();
+            all.insert(self.launches);
+            self.launches += 1;
+            let out = self.clocks.publish_dependent(stream, all);
+            self.clocks.kernel_issued(stream, Some(wait), out);
+            Some((base, after))
+        }
+    }
+
+    #[test]
+    fn a_dependent_launch_starts_with_what_the_one_before_started_with() {
+        let mut h = Host::new(&[Blocking, NonBlocking]);
+        assert!(h.launch_dependent(0).is_none(), "nothing to depend on");
+        h.launch(0); // 0
+        h.launch(0); // 1
+        let two = h.launch_dependent(0).unwrap(); // 2
+        assert_eq!(two, (Truth::from([0]), Truth::from([0, 1])));
+        let three = h.launch_dependent(0).unwrap(); // 3
+        assert_eq!(three, (Truth::from([0, 1]), Truth::from([0, 1, 2])));
+        assert_eq!(h.launch(0), Truth::from([0, 1, 2, 3])); // 4
+        // An event in between, and it is an ordinary launch.
+        let e = h.event();
+        h.clocks.record(e, 0);
+        assert!(h.launch_dependent(0).is_none());
+        h.clocks.wait(1, e);
+        assert_eq!(h.launch(1), Truth::from([0, 1, 2, 3, 4]));
+    }
+
+    #[test]
+    fn what_the_host_has_waited_for_comes_before_a_dependent_launch_too() {
+        let mut h = Host::new(&[NonBlocking, NonBlocking]);
+        h.launch(1); // 0
+        h.launch(0); // 1
+        h.clocks.host_waited_for_device(0);
+        let next = h.launch_dependent(0);
+        // Both rows would have to be joined first; or it knows both.
+        assert!(next.is_none_or(|(base, _)| base == Truth::from([0, 1])));
+    }
+
+    /// A kernel that never waits publishes nothing of what was before it.
+    #[test]
+    fn what_comes_after_dependent_launches_comes_after_all_of_them() {
+        let mut h = Host::new(&[Blocking, NonBlocking]);
+        let e = h.event();
+        let mut last = Truth::new();
+        for round in 0..100u32 {
+            let before = h.launch(0);
+            assert!(before.is_superset(&last), "{round}");
+            last.insert(h.launches - 1);
+            let mut many = 0;
+            while let Some(dependence) = h.clocks.dependence(0) {
+                let own = h.launches;
+                h.launches += 1;
+                last.insert(own);
+                let out = h.clocks.publish_dependent(0, Truth::from([own]));
+                h.clocks.kernel_issued(0, Some(dependence.wait), out);
+                many += 1;
+                assert!(many < 100);
+                if round % 3 == many % 3 {
+                    break;
+                }
+            }
+            h.clocks.record(e, 0);
+            h.clocks.wait(1, e);
+            assert!(h.launch(1).is_superset(&last), "{round}");
+        }
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) struct Kernel {
     pub(crate) required_cluster: Option<[u32; 3]>,
     /// Its hooks tell the warps of a block apart.
     pub(crate) intra_block: bool,
+    /// Every `griddepcontrol.wait` that it may come to has a hook, so that a launch may be taken to start early.
+    pub(crate) follows_grid_wait: bool,
 }
 
 /// A module, ready to load.
@@ -75,7 +77,16 @@ pub(crate) fn instrumented(
         // Any kernel may call that function.
         all.kernels.iter_mut().for_each(|k| k.intra_block = false);
     }
+    let mut texts = modules.iter().zip(&all.texts);
+    let follows = texts.all(|((_, before), (_, after))| follows_grid_wait(before, after));
+    let kernels = all.kernels.iter_mut();
+    kernels.for_each(|k| k.follows_grid_wait = follows);
     Ok(all)
+}
+
+/// Whether instrumentation has put a hook behind the module's `griddepcontrol.wait`s, if it has any.
+fn follows_grid_wait(before: &str, after: &str) -> bool {
+    !before.contains("griddepcontrol.wait") || after.contains("__gsan_grid_wait, (")
 }
 
 fn prepared(name: &str, ptx: &str, result: gsan_ptx::Instrumented) -> Prepared {
@@ -258,6 +269,7 @@ fn kernels(entries: Vec<EntryInfo>, hidden: Hidden) -> Vec<Kernel> {
                 required_threads: entry.required_threads,
                 required_cluster: entry.required_cluster,
                 intra_block: entry.intra_block,
+                follows_grid_wait: false,
             }
         })
         .collect()
@@ -349,7 +361,8 @@ mod tests {
 
     #[test]
     fn sites_fall_back_to_the_line_of_the_ptx() {
-        let prepared = instrumented("m.ptx", &[("m.ptx", MODULE_TEXT)], RUNTIME, true, true).unwrap();
+        let prepared =
+            instrumented("m.ptx", &[("m.ptx", MODULE_TEXT)], RUNTIME, true, true).unwrap();
         assert_eq!((prepared.sites.len(), prepared.instrumented_sites), (1, 1));
         let site = &prepared.sites[0];
         assert_eq!(
@@ -367,7 +380,8 @@ mod tests {
 
     #[test]
     fn the_runtime_brings_what_the_host_calls_by_name() {
-        let prepared = instrumented("m.ptx", &[("m.ptx", MODULE_TEXT)], RUNTIME, true, true).unwrap();
+        let prepared =
+            instrumented("m.ptx", &[("m.ptx", MODULE_TEXT)], RUNTIME, true, true).unwrap();
         for name in [MODULE, "__gsan_join_rows"] {
             assert!(prepared.texts[0].1.contains(name), "{name}");
         }
@@ -461,8 +475,14 @@ mod tests {
         assert!(one_thread.kernels.iter().all(|k| !k.intra_block));
 
         let blind = format!("{other}.func f() {{ setmaxnreg.inc.sync.aligned.u32 200; ret; }}\n");
-        let both =
-            instrumented("program", &[modules[0], ("b.ptx", &blind)], RUNTIME, true, true).unwrap();
+        let both = instrumented(
+            "program",
+            &[modules[0], ("b.ptx", &blind)],
+            RUNTIME,
+            true,
+            true,
+        )
+        .unwrap();
         assert!(both.kernels.iter().all(|k| !k.intra_block));
 
         let done = instrumented("m", &modules[..1], RUNTIME, true, true).unwrap();

@@ -4,8 +4,8 @@
 //! launch that may still run. It is used again as late as possible: a device thread may still hold the address of the
 //! row that its last block inherited, and what it finds there must at least be a row.
 
-use crate::clocks::{Clocks, Frontier, Row};
-use crate::driver::{Device, DeviceMemory, Function, Stream, copy_async};
+use crate::clocks::{Clocks, Dependence, Frontier, Row};
+use crate::driver::{Device, DeviceMemory, Function, Stream, copy_async, fill_async};
 use crate::error::Result;
 use cuda_lazy::ext::CUlaunchConfig;
 use std::cell::RefCell;
@@ -124,6 +124,8 @@ pub(crate) struct LaunchRows {
     pub(crate) base: u64,
     /// Address of what it publishes.
     pub(crate) out: u64,
+    /// Address of what it knows once it has waited for the launch before; 0: it knows that from the start.
+    pub(crate) wait: u64,
     // Inputs, the base and the out row.
     _kept: Vec<Rc<StoredRow>>,
     // Other devices' rows, copied for a join.
@@ -145,6 +147,7 @@ pub(crate) fn rows_for_launch(
     let inherited = clocks.issue(index);
     let mut kept = inherited.rows().to_vec();
     let mut copies = Vec::new();
+    let mut knew = inherited.rows().first().cloned();
     let base = match inherited.rows() {
         [] => pool.zero,
         // A row of another device is copied here, so that the kernel reads near memory.
@@ -164,7 +167,9 @@ pub(crate) fn rows_for_launch(
                     copies.push(near);
                 }
             }
-            kept.push(clocks.publish(index, joined, &inherited));
+            let joined = clocks.publish(index, joined, &inherited);
+            knew = Some(joined.clone());
+            kept.push(joined);
             address
         }
     };
@@ -173,13 +178,50 @@ pub(crate) fn rows_for_launch(
     copy_async(out_address, base, bytes, stream)?;
     let inherited = clocks.issue(index);
     let row = clocks.publish(index, out, &inherited);
+    clocks.kernel_issued(index, knew, row.clone());
     kept.push(row);
     Ok(LaunchRows {
         base,
         out: out_address,
+        wait: 0,
         _kept: kept,
         _copies: copies,
     })
+}
+
+/// The same for a launch that may start before the one before it in the stream has ended. Nothing may come between the two in
+/// the stream, so its out row is zero at first, which `aside`, another stream, makes it; the host waits for that. `None`:
+/// something has to be done in the stream first, and it is an ordinary launch.
+pub(crate) fn rows_for_dependent(
+    clocks: &mut Clocks<Storage>,
+    pool: &Rc<RowPool>,
+    index: usize,
+    aside: &Stream,
+    num_threads: u32,
+) -> Result<Option<LaunchRows>> {
+    let Some(Dependence { base, wait }) = clocks.dependence(index) else {
+        return Ok(None);
+    };
+    let is_near = |row: &Rc<StoredRow>| Rc::ptr_eq(&row.storage.pool, pool);
+    if !is_near(&wait) || !base.as_ref().is_none_or(is_near) {
+        return Ok(None);
+    }
+    let out = pool.take()?;
+    let out_address = out.address;
+    fill_async(out_address, 0, 4 * u64::from(num_threads), aside)?;
+    let row = clocks.publish_dependent(index, out);
+    clocks.kernel_issued(index, Some(wait.clone()), row.clone());
+    let base_address = base.as_ref().map_or(pool.zero, |row| row.storage.address);
+    let wait_address = wait.storage.address;
+    let mut kept: Vec<_> = base.into_iter().collect();
+    kept.extend([wait, row]);
+    Ok(Some(LaunchRows {
+        base: base_address,
+        out: out_address,
+        wait: wait_address,
+        _kept: kept,
+        _copies: Vec::new(),
+    }))
 }
 
 /// What the stream's next launch would inherit, for inspection: the rows' addresses.

@@ -282,6 +282,8 @@ pub struct LaunchRecord {
     pub dynamic_shared: u32,
     /// [`LaunchRecord::INTRA_BLOCK`], [`LaunchRecord::cluster_flags`].
     pub flags: u32,
+    /// A word in page-locked host memory that becomes 1 once a thread has waited (`griddepcontrol.wait`). 0: none.
+    pub waited: u64,
 }
 
 impl LaunchRecord {

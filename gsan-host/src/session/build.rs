@@ -186,6 +186,7 @@ impl Builder {
             live: BTreeMap::new(),
             devices,
             catalogue,
+            hasty: Vec::new(),
             failure: None,
             schedule_seed: self.schedule_seed,
             classes_off: self.classes_off,

@@ -10,7 +10,7 @@ use crate::launch_plan::{
 use crate::prepare::Kernel;
 use crate::report::LaunchInfo;
 use crate::request::{LaunchId, LaunchSpec, StreamId};
-use crate::rows::rows_for_launch;
+use crate::rows::{LaunchRows, rows_for_dependent, rows_for_launch};
 use cuda_lazy::ext::{CUlaunchAttribute, CUlaunchConfig};
 use cust::sys::CUdevice_attribute as Attribute;
 use gsan_device::layout::LaunchRecord;
@@ -21,6 +21,8 @@ use std::rc::Rc;
 pub(super) struct LaunchRing {
     memory: DeviceMemory,
     staging: PinnedMemory,
+    /// For each place a word that says whether a dependent launch has waited.
+    waited: PinnedMemory,
     free: VecDeque<u32>,
 }
 
@@ -35,8 +37,14 @@ impl LaunchRing {
         Ok(LaunchRing {
             memory: DeviceMemory::new(device, bytes)?,
             staging: PinnedMemory::new(device, bytes)?,
+            waited: PinnedMemory::new(device, 4 * u64::from(Self::PLACES))?,
             free: (0..Self::PLACES).collect(),
         })
+    }
+
+    /// Whether a dependent launch, which is over, has waited for the one before it.
+    pub(super) fn has_waited(&self, place: u32) -> bool {
+        self.waited.load(4 * u64::from(place), 4) != [0; 4]
     }
 
     /// The launch is over.
@@ -74,6 +82,8 @@ pub(super) struct Recorded {
     pub(super) dynamic_shared: u32,
     /// [`LaunchRecord::flags`]
     pub(super) flags: u32,
+    /// It may start before the launch before it in the stream has ended.
+    pub(super) dependent: bool,
 }
 
 /// What the launch record's flags say of a launch.
@@ -204,6 +214,7 @@ impl Session {
                 module_id: spec.module.0,
                 dynamic_shared: spec.dynamic_shared,
                 flags: launch_flags(spec, &planned.kernel),
+                dependent: spec.pdl && planned.kernel.follows_grid_wait,
             };
             let record = self.prepare_record(spec.stream, recorded)?;
             planned.params.push(record.to_le_bytes().to_vec());
@@ -250,49 +261,103 @@ impl Session {
         let stream = on.0 as usize;
         let device = self.slot(on)?.device as usize;
         let place = self.free_place(device)?;
+        let dependent = if launch.dependent {
+            self.dependent_rows(stream, device)?
+        } else {
+            None
+        };
+        let aside = dependent.is_some();
+        let rows = match dependent {
+            Some(rows) => rows,
+            None => self.rows_in_stream(stream, device)?,
+        };
+        let Some(checked) = &mut self.checked else {
+            return Ok(0);
+        };
+        let slot = &mut self.streams[stream];
+        let ring = &mut checked.rings[device];
+        let waited = 4 * u64::from(place);
+        ring.waited.store(waited, &0u32);
+        let record = LaunchRecord {
+            global: checked.runtime.devices[device].address(),
+            base_row: rows.base,
+            out_row: rows.out,
+            wait_row: rows.wait,
+            waited: if aside {
+                ring.waited.address + waited
+            } else {
+                0
+            },
+            launch_id: launch.launch_id,
+            module_id: launch.module_id,
+            dynamic_shared: launch.dynamic_shared,
+            flags: launch.flags,
+        };
+        let offset = u64::from(place) * LaunchRing::STRIDE;
+        ring.staging.store(offset, &record);
+        slot.in_flight.push_back(InFlight {
+            _rows: rows,
+            place,
+            must_wait: aside.then_some(launch.launch_id),
+        });
+        let to = ring.memory.address + offset;
+        let bytes = size_of::<LaunchRecord>() as u64;
+        if aside {
+            // Nothing may come between the two launches in their stream.
+            let service = &checked.services[device];
+            service.write(to, &ring.staging, offset, bytes)?;
+        } else {
+            let stream = &slot.stream;
+            stream.copy_from_pinned(to, &ring.staging, offset, bytes)?;
+        }
+        Ok(to)
+    }
+
+    /// The rows of an ordinary launch, made in its stream.
+    fn rows_in_stream(&mut self, stream: usize, device: usize) -> Result<LaunchRows> {
         // Only streams that meet need the join kernel.
         let joiner = match self.clocks.issue(stream).rows().len() {
             0 | 1 => None,
             _ => Some(self.own_kernel(device as u32, "__gsan_join_rows")?),
         };
         let Some(checked) = &mut self.checked else {
-            return Ok(0);
+            return Err(Error::Ended);
         };
         let slot = &mut self.streams[stream];
         for (service, seen) in checked.services.iter().zip(&mut slot.cleared) {
             service.order(&slot.stream, seen)?;
         }
         let num_threads = checked.runtime.shape.num_threads();
-        let rows = rows_for_launch(
+        rows_for_launch(
             &mut self.clocks,
             &checked.pools[device],
             stream,
             &slot.stream,
             num_threads,
             joiner,
-        )?;
-        let record = LaunchRecord {
-            global: checked.runtime.devices[device].address(),
-            base_row: rows.base,
-            out_row: rows.out,
-            wait_row: 0,
-            launch_id: launch.launch_id,
-            module_id: launch.module_id,
-            dynamic_shared: launch.dynamic_shared,
-            flags: launch.flags,
+        )
+    }
+
+    /// The rows of a launch that may start before the one before it has ended; `None` if it can't.
+    fn dependent_rows(&mut self, stream: usize, device: usize) -> Result<Option<LaunchRows>> {
+        let Some(checked) = &mut self.checked else {
+            return Ok(None);
         };
-        let ring = &mut checked.rings[device];
-        let offset = u64::from(place) * LaunchRing::STRIDE;
-        ring.staging.store(offset, &record);
-        slot.in_flight.push_back(InFlight { _rows: rows, place });
-        let to = ring.memory.address + offset;
-        slot.stream.copy_from_pinned(
-            to,
-            &ring.staging,
-            offset,
-            size_of::<LaunchRecord>() as u64,
+        let num_threads = checked.runtime.shape.num_threads();
+        let rows = rows_for_dependent(
+            &mut self.clocks,
+            &checked.pools[device],
+            stream,
+            checked.services[device].stream(),
+            num_threads,
         )?;
-        Ok(to)
+        if rows.is_some() {
+            let seen = &mut self.streams[stream].cleared;
+            for (service, seen) in checked.services.iter().zip(seen) {
+                service.wait(seen)?;
+            }
+        }
+        Ok(rows)
     }
 
     /// A place in the device's ring; waits for launches to end where all are taken, as the driver does when its queue is

@@ -67,6 +67,33 @@ impl Service {
     }
 }
 
+impl Service {
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// The host waits for all clearings, so that nothing need be put into the user's stream.
+    pub(super) fn wait(&self, seen: &mut u64) -> Result<()> {
+        if *seen < self.issued {
+            self.stream.synchronize()?;
+            *seen = self.issued;
+        }
+        Ok(())
+    }
+
+    /// Copies to the device; the host waits for that and for all that was issued before it.
+    pub(super) fn write(
+        &self,
+        to: u64,
+        from: &PinnedMemory,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        self.stream.copy_from_pinned(to, from, offset, bytes)?;
+        self.stream.synchronize()
+    }
+}
+
 /// An asynchronous read on its way.
 pub(super) struct PendingRead {
     stream: StreamId,
@@ -159,8 +186,10 @@ impl Session {
             Some(live) => live.device,
         };
         let waited = match stream {
-            // The program does not wait here, so this orders nothing.
-            Some(stream) => self.wait_for_stream(stream),
+            // The program does not wait here, so this orders nothing; but it stands between the stream's kernels.
+            Some(stream) => self.wait_for_stream(stream).map(|()| {
+                self.clocks.issue(stream.0 as usize);
+            }),
             None => self
                 .wait_for_device(device)
                 .map(|()| self.clocks.host_waited_for_device(device)),

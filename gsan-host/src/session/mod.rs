@@ -54,6 +54,8 @@ pub struct Session {
     live: BTreeMap<u64, Live>,
     devices: Vec<Rc<Device>>,
     catalogue: Arc<Mutex<Catalogue>>,
+    /// Launches that might start before the one before them had ended, and never waited for it.
+    hasty: Vec<u32>,
     /// What ended the run, once something did.
     failure: Option<(Outcome, String)>,
     schedule_seed: Option<u64>,
@@ -91,6 +93,8 @@ struct StreamSlot {
 struct InFlight {
     _rows: LaunchRows,
     place: u32,
+    /// The launch's number, if it must wait for the one before it.
+    must_wait: Option<u32>,
 }
 
 struct EventSlot {

@@ -7,7 +7,7 @@ use crate::driver::{Device, DeviceMemory, Function, Module, copy_from_host, copy
 use crate::error::{Error, Result};
 use crate::launch_plan::KernelFacts;
 use crate::prepare::{self, Kernel, Prepared};
-use crate::report::RaceClass;
+use crate::report::{RaceClass, Site};
 use crate::request::{KernelInfo, ModuleId};
 use bytemuck::Zeroable;
 use cust::sys::{CUdevice_attribute, CUfunction_attribute as Attribute};
@@ -57,6 +57,27 @@ impl LoadedModule {
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Where a kernel begins in the PTX.
+    pub(super) fn beginning(&self, kernel: &str) -> Option<Site> {
+        let declares = |line: &str| {
+            let name = line.split(".entry").nth(1)?.trim_start();
+            let rest = name.strip_prefix(kernel)?;
+            let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+            (!rest.starts_with(goes_on)).then_some(())
+        };
+        self.plain_texts.iter().find_map(|(file, text)| {
+            let line = 1 + text.lines().position(|l| declares(l).is_some())? as u32;
+            Some(Site {
+                file: file.clone(),
+                line,
+                column: None,
+                ptx_line: line,
+                function: kernel.to_string(),
+                inlined_at: Vec::new(),
+            })
+        })
     }
 
     /// A kernel on a device, with what the driver says of it.

@@ -165,7 +165,10 @@ impl Session {
         let ended = std::mem::take(&mut slot.in_flight);
         if let Some(checked) = &mut self.checked {
             for launch in ended {
-                checked.rings[device].give_back(launch.place);
+                let ring = &mut checked.rings[device];
+                let hasty = launch.must_wait.filter(|_| !ring.has_waited(launch.place));
+                self.hasty.extend(hasty);
+                ring.give_back(launch.place);
             }
         }
     }

@@ -7,7 +7,9 @@ use crate::error::{Error, Result};
 use crate::merge;
 use crate::prepare;
 use crate::records::{RecordView, add_counters, findings};
-use crate::report::{DeviceInfo, Outcome, Race, Report, Stats};
+use crate::report::{
+    DeviceInfo, LaunchInfo, Outcome, Race, RaceClass, RaceKind, Report, Side, Stats,
+};
 use crate::reservation::Layout;
 use cuda_lazy::{Backend, StopKind};
 use std::rc::Rc;
@@ -219,6 +221,45 @@ impl Session {
         report
     }
 
+    /// Dependent launches that never waited for the one before them, as findings about no memory in particular.
+    fn hasty_launches(&self) -> Vec<Race> {
+        let names = self.names();
+        let side = |launch: &LaunchInfo| Side {
+            launch: Some(launch.id),
+            kernel: Some(launch.kernel.clone()),
+            block: None,
+            thread: None,
+            access: None,
+            order: None,
+            scope: None,
+            site: None,
+        };
+        let module = |launch: &LaunchInfo| self.modules.iter().find(|m| m.name() == launch.module);
+        let hasty = self.hasty.iter();
+        hasty
+            .filter_map(|&id| {
+                let launch = names.launches.get(id as usize)?;
+                let earlier = names.launches.get(..id as usize)?.iter().rev();
+                let before = earlier.clone().find(|l| l.stream == launch.stream)?;
+                Some(Race {
+                    kind: RaceKind::Raw,
+                    class: RaceClass::MissingWait,
+                    count: 1,
+                    schedules: 1,
+                    address: 0,
+                    buffer: None,
+                    offset: None,
+                    size: 0,
+                    current: Side {
+                        site: module(launch).and_then(|m| m.beginning(&launch.kernel)),
+                        ..side(launch)
+                    },
+                    prior: side(before),
+                })
+            })
+            .collect()
+    }
+
     fn ending(&self) -> (Outcome, Option<String>) {
         match &self.failure {
             Some((outcome, message)) => (*outcome, Some(message.clone())),
@@ -256,6 +297,7 @@ impl Session {
                 add_counters(&mut stats, counters.as_ref(), i == 0);
             }
         }
+        races.extend(self.hasty_launches());
         let device = device_info(&self);
         let mut report = assemble(
             self.ending(),

@@ -43,6 +43,7 @@ impl Session {
                 module_id: 0,
                 dynamic_shared: 0,
                 flags: 0,
+                dependent: false,
             },
         )?;
         let op = Op::new(access, SPAN, Order::Weak, Scope::None);

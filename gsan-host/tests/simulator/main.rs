@@ -1,5 +1,6 @@
 //! The whole host side on the simulated driver.
 
+mod dependent;
 mod endings;
 mod host_operations;
 mod inside_blocks;
