@@ -76,9 +76,10 @@ pub fn run(extent: Extent, out: Option<&Path>) -> Result {
         "# Registers and spills, before and after\n\n\
          `cargo xtask ptxas --corpus`, {version}; {what}. Each file is assembled for every target among sm_80, sm_90a and\n\
          sm_100a that its own `.target` allows, under a limit of 120 s and 8 GB. Figures are the largest of the file's kernels;\n\
-         spills are bytes of stores and loads together.\n\n\
+         spills are bytes of stores and loads together, those of the functions that a kernel calls included; the stack is that of the\n\
+         deepest calls.\n\n\
          {assembled} assemblies of {} files; registers grow by {median} in the median, by {most} at most; {more_spills} have more spills than before.\n\n\
-         | file | target | registers | | spills | stack frame |\n|---|---|---|---|---|---|\n{rows}",
+         | file | target | registers | | spills | stack |\n|---|---|---|---|---|---|\n{rows}",
         files.len(),
     );
     println!(
@@ -299,30 +300,79 @@ fn assemble(ptxas: &Path, file: &Path, arch: &str) -> Result<Costs> {
     )))
 }
 
-/// Reads what `-v` says: blocks that begin with the kernel's name. Functions (the runtime's among them) have no registers
-/// of their own there.
+/// Reads what `-v` says: blocks that begin with the kernel's name. The functions that a kernel calls (the runtime's among them)
+/// follow within its block, with spills of their own; registers and stack of the whole are in the kernel's line.
 fn costs(text: &str) -> Costs {
-    let mut costs = Costs::default();
-    let mut in_kernel = false;
+    let mut most = Costs::default();
+    let mut kernel: Option<Costs> = None;
     let number = |part: &str| -> u32 {
         let digits: String = part.chars().filter(char::is_ascii_digit).collect();
         digits.parse().unwrap_or(0)
     };
     for line in text.lines() {
         if line.contains("Compiling entry function") {
-            // The runtime has a kernel of its own.
-            in_kernel = !line.contains("'__gsan_");
-        } else if line.contains("bytes stack frame") && in_kernel {
+            most = most.max(kernel.take());
+            // The runtime has kernels of its own.
+            kernel = Some(Costs::default()).filter(|_| !line.contains("'__gsan_"));
+            continue;
+        }
+        let Some(costs) = &mut kernel else { continue };
+        if line.contains("bytes stack frame") {
             let parts: Vec<u32> = line.split(',').map(number).collect();
             if let [stack, stores, loads] = parts[..] {
                 costs.stack = costs.stack.max(stack);
-                costs.spills = costs.spills.max(stores + loads);
+                costs.spills += stores + loads;
             }
-        } else if in_kernel && let Some((_, rest)) = line.split_once("Used ") {
-            let used = rest.split(' ').next().map_or(0, number);
-            costs.registers = costs.registers.max(used);
-            in_kernel = false;
+        } else if let Some((_, rest)) = line.split_once("Used ") {
+            costs.registers = rest.split(' ').next().map_or(0, number);
+            let stack = line
+                .split(',')
+                .find(|part| part.contains("cumulative stack size"));
+            costs.stack = costs.stack.max(stack.map_or(0, number));
         }
     }
-    costs
+    most.max(kernel)
+}
+
+impl Costs {
+    /// The larger of each figure.
+    fn max(self, other: Option<Costs>) -> Costs {
+        let other = other.unwrap_or_default();
+        Costs {
+            registers: self.registers.max(other.registers),
+            spills: self.spills.max(other.spills),
+            stack: self.stack.max(other.stack),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernels_functions_count_with_it_and_the_runtimes_kernels_do_not() {
+        let text = "
+ptxas info    : 88 bytes gmem
+ptxas info    : Compiling entry function '__gsan_touch' for 'sm_90a'
+ptxas info    : Function properties for __gsan_touch
+    900 bytes stack frame, 900 bytes spill stores, 900 bytes spill loads
+ptxas info    : Used 98 registers, used 1 barriers, 900 bytes cumulative stack size
+ptxas info    : Compiling entry function 'k' for 'sm_90a'
+ptxas info    : Function properties for k
+    24 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads
+ptxas info    : Used 128 registers, used 2 barriers, 72 bytes cumulative stack size
+ptxas info    : Function properties for __gsan_access
+    48 bytes stack frame, 16 bytes spill stores, 20 bytes spill loads
+ptxas info    : Function properties for __gsan_exit
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Compiling entry function 'small' for 'sm_90a'
+ptxas info    : Function properties for small
+    8 bytes stack frame, 40 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 130 registers, used 0 barriers
+";
+        let costs = costs(text);
+        assert_eq!((costs.registers, costs.spills, costs.stack), (130, 48, 72));
+        assert_eq!(super::costs("").registers, 0);
+    }
 }
