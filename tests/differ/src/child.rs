@@ -83,12 +83,15 @@ fn one(device: &mut Device, kernel: &Kernel) -> Result<(Outcome, bool)> {
         }
         return Ok((outcome, false));
     }
+    let whole = std::env::var_os("GSAN_DIFFER_WHOLE").is_some();
     let mut written = buffers.is_empty();
     for (number, (buffer, rule)) in buffers.iter().enumerate() {
         let bytes = device.read(buffer)?;
         written |= bytes != buffer.before;
         if *rule != Rule::Ignored {
-            outcome.buffers.push(Contents::of(number, &bytes, *rule));
+            outcome
+                .buffers
+                .push(Contents::of(number, &bytes, *rule, whole));
         }
         device.free(buffer);
     }

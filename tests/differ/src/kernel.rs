@@ -52,6 +52,24 @@ pub struct Launch {
     pub prints: bool,
 }
 
+impl Launch {
+    /// Of the kernel `k`, in one block.
+    pub fn of_one_block(threads: u32, args: Vec<String>) -> Launch {
+        Launch {
+            kernel: "k".to_string(),
+            grid: vec![1],
+            block: vec![threads],
+            cluster: Vec::new(),
+            cooperative: false,
+            shared: 0,
+            stack: 0,
+            args,
+            map: Vec::new(),
+            prints: false,
+        }
+    }
+}
+
 /// A tensor map.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

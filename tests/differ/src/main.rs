@@ -1,6 +1,10 @@
 //! `gsan-differ record FILE [NAME…]`: runs each kernel on the device and writes what it computed.
 //! `gsan-differ compare FILE [NAME…]`: runs each kernel and compares with what is written there.
 //!
+//! `gsan-differ shrink WHOLE FILE`: what is checked in, from what `record` wrote with `GSAN_DIFFER_WHOLE=1` (every byte of
+//! every buffer, which tells more when something differs; compare it with `GSAN_DIFFER_WHOLE=1` too).
+//! `gsan-differ list`, `gsan-differ ptx FOLDER`: their names; the texts of those that are made up, for ptxas.
+//!
 //! The kernels are those of `kernels.toml` (compilers' output, at `ptx/`) and those that `generated` makes up: one for each
 //! form of an instruction. The folder is the current one, or `GSAN_DIFFER`. `GSAN_DEVICE=sim` takes the simulator.
 //!
@@ -46,6 +50,20 @@ fn run() -> Result<bool> {
             }
             Ok(true)
         }
+        ["ptx", folder] => {
+            for k in kernels()?.iter().filter(|k| k.launch.kernel == "k") {
+                let path = Path::new(folder).join(format!("{:04}.ptx", k.number));
+                std::fs::write(path, format!("// {}\n{}", k.name, k.ptx))?;
+            }
+            Ok(true)
+        }
+        ["shrink", from, to] => {
+            let text = std::fs::read_to_string(from).context(from.to_string())?;
+            let whole = results::read(&text).context(from.to_string())?;
+            let less = compare::shrink(&kernels()?, whole);
+            std::fs::write(to, results::write(&less)).context(to.to_string())?;
+            Ok(true)
+        }
         ["record", file, ref names @ ..] => {
             let kernels = chosen(kernels()?, names);
             let results = parent::run(&kernels)?;
@@ -64,7 +82,9 @@ fn run() -> Result<bool> {
             let found = parent::run(&kernels)?;
             Ok(compare::report(&kernels, &expected, &found))
         }
-        _ => bail!("usage: gsan-differ record|compare FILE [NAME…]"),
+        _ => bail!(
+            "usage: gsan-differ record|compare FILE [NAME…], gsan-differ list, gsan-differ ptx FOLDER"
+        ),
     }
 }
 

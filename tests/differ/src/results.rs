@@ -15,9 +15,7 @@ use crate::data::{Rule, from_hex, to_hex};
 use anyhow::{Context, Result, bail};
 use std::fmt::Write;
 
-/// Bytes up to which a buffer is kept whole.
-const WHOLE: usize = 1024;
-/// Pieces of a longer one that is compared bit by bit, and as floats.
+/// Pieces of a buffer that is compared bit by bit, and of one that is compared as floats; a shorter one is kept whole.
 const SAMPLES: usize = 32;
 const FLOATS: usize = 768;
 
@@ -59,8 +57,8 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Of a buffer that is compared by that rule.
-    pub fn of(number: usize, bytes: &[u8], rule: Rule) -> Contents {
+    /// Of a buffer that is compared by that rule; all of it with `whole`.
+    pub fn of(number: usize, bytes: &[u8], rule: Rule, whole: bool) -> Contents {
         let (piece, most) = match rule {
             Rule::Close { float, .. } => (float.bytes(), FLOATS),
             _ => (8, SAMPLES),
@@ -72,7 +70,7 @@ impl Contents {
             digest: digest(bytes),
             values: Vec::new(),
         };
-        if bytes.len() <= WHOLE {
+        if whole || bytes.len() <= most * piece {
             contents.values = bytes.to_vec();
         } else {
             let count = bytes.len() / piece;
@@ -207,8 +205,8 @@ mod tests {
                 end: "0".to_string(),
                 print: "say \"hi\"\n".to_string(),
                 buffers: vec![
-                    Contents::of(0, &bytes, rule),
-                    Contents::of(2, &bytes[..16], Rule::Exact),
+                    Contents::of(0, &bytes, rule, false),
+                    Contents::of(2, &bytes[..16], Rule::Exact, false),
                 ],
             }],
         };

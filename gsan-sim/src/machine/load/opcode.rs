@@ -208,6 +208,13 @@ impl<'a> Decoder<'_, 'a> {
     }
 
     fn setp(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
+        if let Some(half) = half_of(mods.ty()) {
+            let (d, q) = match self.operand(i, 0)? {
+                Operand::Pair(d, q) => (self.predicate_target(d)?, self.predicate_target(q)?),
+                one => (self.predicate_target(one)?, NONE),
+            };
+            return self.compare_halves(i, mods, half, [d, q]);
+        }
         let Some(compare) = find_compare(mods) else {
             return unsupported("");
         };
@@ -238,6 +245,9 @@ impl<'a> Decoder<'_, 'a> {
 
     /// `set.CmpOp.dtype.stype`: all ones (or 1.0) where the comparison holds.
     fn set(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
+        if let Some(half) = half_of(mods.types.get(1).copied()) {
+            return self.set_halves(i, mods, half);
+        }
         let Some(compare) = find_compare(mods) else {
             return unsupported("");
         };
@@ -276,6 +286,84 @@ impl<'a> Decoder<'_, 'a> {
             a: yes,
             b: no,
             p: PredSrc::slot(p, false),
+        });
+        Ok(())
+    }
+
+    /// Two predicates, for the lower and the upper half of the operands.
+    fn compare_halves(
+        &mut self,
+        i: &Instruction<'a>,
+        mods: &Mods<'_>,
+        half: &str,
+        d: [u32; 2],
+    ) -> Decoded<()> {
+        let mut words: Vec<&str> = mods.words.to_vec();
+        words.retain(|w| Ty::parse(w).is_none());
+        words.push(half);
+        let Some(compare) = find_compare(&Mods::new(&words)) else {
+            return unsupported("");
+        };
+        let combine = Combine::parse(mods);
+        let c = if combine == Combine::None {
+            PredSrc::TRUE
+        } else {
+            self.predicate_source(self.operand(i, 3)?)?
+        };
+        let mut parts = Vec::new();
+        for n in [1, 2] {
+            let a = self.source(self.operand(i, n)?, Ty::B32)?;
+            let halves = [self.fresh(), self.fresh()];
+            let to = halves.into();
+            self.emit(Op::Unpack {
+                a,
+                bytes: 2,
+                parts: to,
+            });
+            parts.push(halves);
+        }
+        for (n, d) in d.into_iter().enumerate().filter(|(_, d)| *d != NONE) {
+            self.emit(Op::Compare {
+                f: compare.func,
+                flags: compare.flags,
+                a: parts[0][n],
+                b: parts[1][n],
+                combine,
+                c,
+                d,
+                q: NONE,
+            });
+        }
+        Ok(())
+    }
+
+    /// `set` on pairs of halves: 1.0 or all ones in each half where the comparison holds.
+    fn set_halves(&mut self, i: &Instruction<'a>, mods: &Mods<'_>, half: &str) -> Decoded<()> {
+        let d = self.target(self.operand(i, 0)?)?.slot;
+        let predicates = [self.fresh_predicate(), self.fresh_predicate()];
+        self.compare_halves(i, mods, half, predicates)?;
+        let yes = match mods.ty() {
+            Some(Ty::F16x2) => 0x3c00,
+            Some(Ty::Bf16x2) => 0x3f80,
+            _ => 0xffff,
+        };
+        let (yes, no) = (self.constant(yes), self.constant(0));
+        let mut parts = Vec::new();
+        for p in predicates {
+            let d = self.fresh();
+            let p = PredSrc::slot(p, false);
+            self.emit(Op::Select {
+                d,
+                a: yes,
+                b: no,
+                p,
+            });
+            parts.push(d);
+        }
+        self.emit(Op::Pack {
+            d,
+            bytes: 2,
+            parts: parts.into(),
         });
         Ok(())
     }
@@ -394,6 +482,15 @@ impl<'a> Decoder<'_, 'a> {
         };
         self.emit(Op::PredLogic { logic, d, a, b });
         Ok(())
+    }
+}
+
+/// The type of each half of a pair.
+fn half_of(ty: Option<Ty>) -> Option<&'static str> {
+    match ty? {
+        Ty::F16x2 => Some("f16"),
+        Ty::Bf16x2 => Some("bf16"),
+        _ => None,
     }
 }
 

@@ -1,8 +1,19 @@
 //! Kernels that nobody wrote: one for each form of an instruction.
 
+mod arithmetic;
+mod convert;
+mod form;
+mod matrix;
+mod tensor;
+mod warp;
+
 use crate::kernel::Kernel;
 
 /// All of them.
 pub fn all() -> Vec<Kernel> {
-    Vec::new()
+    let forms = [arithmetic::forms(), convert::forms(), warp::forms()];
+    let mut out: Vec<Kernel> = forms.iter().flatten().map(form::Form::kernel).collect();
+    out.extend(matrix::kernels());
+    out.extend(tensor::kernels());
+    out
 }
