@@ -305,6 +305,7 @@ mod tests {
             ptx_line: 3,
             text: "x".into(),
             why: "y".into(),
+            partly: false,
         };
         let mut trapped = report(vec![race(1, 0)]);
         trapped.outcome = Outcome::Trap;

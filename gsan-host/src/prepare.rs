@@ -106,6 +106,7 @@ fn prepared(name: &str, ptx: &str, result: gsan_ptx::Instrumented) -> Prepared {
                 ptx_line: u.ptx_line,
                 text: u.text,
                 why: u.why,
+                partly: u.partly,
             })
             .collect(),
         instrumented_sites: result.stats.sites(),

@@ -246,7 +246,7 @@ pub struct Misses {
     pub saturated: u64,
 }
 
-/// A memory instruction that is not understood, or understood and not checked.
+/// An instruction that is not checked, or only in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsupportedInstruction {
     /// Module's file name or given name.
@@ -255,8 +255,10 @@ pub struct UnsupportedInstruction {
     pub ptx_line: u32,
     /// The instruction.
     pub text: String,
-    /// Why it is not checked.
+    /// What is not done, and why.
     pub why: String,
+    /// It is checked or followed, and something about it is approximated.
+    pub partly: bool,
 }
 
 impl Report {

@@ -169,6 +169,9 @@ pub(super) struct Unsupported {
     pub ptx_line: u32,
     pub text: String,
     pub why: String,
+    /// Absent from reports of before: then it may be either.
+    #[serde(default)]
+    pub partly: bool,
 }
 
 impl Document {
@@ -228,6 +231,7 @@ impl Document {
                     ptx_line: u.ptx_line,
                     text: u.text.clone(),
                     why: u.why.clone(),
+                    partly: u.partly,
                 })
                 .collect(),
             printed: printed.to_vec(),

@@ -207,5 +207,6 @@ fn unsupported(u: Unsupported) -> UnsupportedInstruction {
         ptx_line: u.ptx_line,
         text: u.text,
         why: u.why,
+        partly: u.partly,
     }
 }

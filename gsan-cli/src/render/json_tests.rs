@@ -84,6 +84,8 @@ fn what_is_not_known_is_null() {
         assert!(fields.values().all(Value::is_null));
     }
     assert_eq!(value["unsupported"][0]["ptx_line"], 40);
+    let partly = |n: usize| &value["unsupported"][n]["partly"];
+    assert_eq!((partly(0), partly(1)), (&json!(false), &json!(true)));
 }
 
 #[test]

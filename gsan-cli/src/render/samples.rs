@@ -161,6 +161,14 @@ pub fn broken_report() -> Report {
         ptx_line: 40,
         text: "cp.async.ca.shared.global [%r1], [%rd2], 16;".into(),
         why: "asynchronous copies are not checked yet".into(),
+        partly: false,
+    });
+    report.unsupported.push(UnsupportedInstruction {
+        module: "handoff.ptx".into(),
+        ptx_line: 41,
+        text: "setmaxnreg.dec.sync.aligned.u32 40;".into(),
+        why: "barriers inside a block are not followed".into(),
+        partly: true,
     });
     report
 }

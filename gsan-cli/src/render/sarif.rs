@@ -57,7 +57,7 @@ fn invocation(report: &Report) -> Value {
     for u in &report.unsupported {
         let mut notification = json!({
             "level": "warning",
-            "message": { "text": format!("not checked: {}: {}", u.text, u.why) },
+            "message": { "text": format!("{}: {}: {}", if u.partly { "approximated" } else { "not checked" }, u.text, u.why) },
         });
         if !u.module.is_empty() {
             notification["locations"] =

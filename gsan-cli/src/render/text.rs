@@ -7,7 +7,9 @@ use super::source::{Sources, with_caret};
 use super::{describe_access, findings, instrumentation, plural, triple};
 use crate::names::Named;
 use anstyle::{AnsiColor, Style};
-use gsan_host::report::{Misses, Outcome, Race, RaceClass, Report, Side, Site};
+use gsan_host::report::{
+    Misses, Outcome, Race, RaceClass, Report, Side, Site, UnsupportedInstruction,
+};
 use std::fmt::Write;
 
 const ERROR: Style = AnsiColor::BrightRed.on_default().bold();
@@ -393,16 +395,21 @@ fn write_hidden(out: &mut String, report: &Report) {
 }
 
 fn write_unsupported(out: &mut String, report: &Report) {
+    let (partly, not): (Vec<_>, Vec<_>) = report.unsupported.iter().partition(|u| u.partly);
+    write_listed(out, &not, "not checked");
+    write_listed(out, &partly, "only approximated");
+}
+
+fn write_listed(out: &mut String, all: &[&UnsupportedInstruction], how: &str) {
     const SHOWN: usize = 20;
-    let all = &report.unsupported;
     if all.is_empty() {
         return;
     }
     let verb = if all.len() == 1 { "is" } else { "are" };
-    let what = plural(all.len() as u64, "memory instruction");
+    let what = plural(all.len() as u64, "instruction");
     let _ = writeln!(
         out,
-        "{WARNING}warning{WARNING:#}{BOLD}: {what} {verb} not checked{BOLD:#}"
+        "{WARNING}warning{WARNING:#}{BOLD}: {what} {verb} {how}{BOLD:#}"
     );
     for item in all.iter().take(SHOWN) {
         let text: String = clean(item.text.trim()).chars().take(100).collect();

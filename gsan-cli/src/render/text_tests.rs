@@ -51,9 +51,13 @@ error[WAW]: data race on address 0xdeadbeef (in no known buffer): two unordered 
 error: the run ended in a memory fault
   = fault at address 0x0: no memory there; in kernel producer, PTX line 9
 
-warning: 1 memory instruction is not checked
+warning: 1 instruction is not checked
   --> handoff.ptx:40: cp.async.ca.shared.global [%r1], [%rd2], 16;
       asynchronous copies are not checked yet
+
+warning: 1 instruction is only approximated
+  --> handoff.ptx:41: setmaxnreg.dec.sync.aligned.u32 40;
+      barriers inside a block are not followed
 
 1 instrumented place; how many accesses were checked could not be read
 warning: 1 finding had no room for a record: more places race than are listed
