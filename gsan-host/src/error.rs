@@ -1,6 +1,6 @@
 //! What can go wrong, and what to do about it.
 
-use crate::request::{EventId, ModuleId, StreamId};
+use crate::request::{EventId, GraphId, ModuleId, StreamId};
 
 /// An error of the host side.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -150,6 +150,12 @@ pub enum Error {
     /// An event of another session.
     #[error("event {} is not one of this session", .0.number())]
     UnknownEvent(EventId),
+    /// A graph of another session.
+    #[error("graph {} is not one of this session", .0.number())]
+    UnknownGraph(GraphId),
+    /// A graph that cannot be.
+    #[error("wrong graph: {0}")]
+    Graph(String),
     /// A read of another session, or one that was already taken.
     #[error("this read was already taken")]
     UnknownRead,

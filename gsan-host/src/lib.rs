@@ -8,6 +8,7 @@
 //! | `session/` | the public calls |
 //! | `driver/` | the driver API as owned objects |
 //! | `buddy.rs`, `reservation.rs` | checked memory with its shadow |
+//! | `graph.rs` | graphs of work, built or captured |
 //! | `clocks.rs`, `rows.rs` | what the host's calls order, and the clock rows that launches inherit |
 //! | `runtime_state.rs` | the runtime's state on each device |
 //! | `prepare.rs`, `launch_plan.rs` | modules and launches before the driver sees them |
@@ -25,6 +26,7 @@ mod cell_format;
 mod clocks;
 mod driver;
 pub mod error;
+pub mod graph;
 mod in_block;
 pub mod inspection;
 mod launch_plan;
@@ -41,8 +43,9 @@ mod watchdog;
 
 pub use cell_format::CellFormat;
 pub use error::{Error, ErrorKind, Result};
+pub use graph::{Capture, Graph, NodeId, NodeWork};
 pub use request::{
-    Arg, Buffer, EventId, KernelInfo, LaunchId, LaunchSpec, MemoryKind, ModuleId, ParamInfo,
-    ReadId, StreamFlags, StreamId, Wait,
+    Arg, Buffer, EventId, GraphId, KernelInfo, LaunchId, LaunchSpec, MemoryKind, ModuleId,
+    ParamInfo, ReadId, StreamFlags, StreamId, Wait,
 };
 pub use session::{Builder, CellState, Session, ThreadClock, list_devices};

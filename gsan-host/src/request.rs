@@ -30,6 +30,10 @@ id!(
     EventId
 );
 id!(
+    /// A graph that the session can launch.
+    GraphId
+);
+id!(
     /// A launch; the same number as [`crate::report::LaunchInfo::id`].
     LaunchId
 );

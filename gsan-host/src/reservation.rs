@@ -186,6 +186,13 @@ impl Reservation {
         Ok((address, self.to_clear(address, range)))
     }
 
+    /// The cells of a part of a live buffer, those of words that it only touches included.
+    pub(crate) fn cells_of(&self, address: u64, bytes: u64) -> ToClear {
+        let first = address - address % WORD;
+        let end = (address + bytes).next_multiple_of(WORD);
+        self.to_clear(first, end - first)
+    }
+
     fn to_clear(&self, address: u64, bytes: u64) -> ToClear {
         let offset = address - self.layout.real_base;
         ToClear {

@@ -64,6 +64,13 @@ impl Stream {
         })
     }
 
+    /// Whether all work issued so far has ended.
+    pub(crate) fn has_ended(&self) -> Result<bool> {
+        self.enter()?;
+        // SAFETY: the stream lives.
+        ended("cuStreamQuery", unsafe { sys::cuStreamQuery(self.raw) })
+    }
+
     /// Later work waits for the event.
     pub(crate) fn wait(&self, event: &Event) -> Result<()> {
         self.enter()?;
@@ -111,6 +118,15 @@ impl Drop for Stream {
             let _ = unsafe { sys::cuStreamDestroy_v2(self.raw) };
         }
     }
+}
+
+/// What a query says.
+fn ended(call: &'static str, answer: sys::CUresult) -> Result<bool> {
+    const NOT_READY: u32 = 600;
+    if answer as u32 == NOT_READY {
+        return Ok(false);
+    }
+    check(call, answer).map(|()| true)
 }
 
 /// An event.
@@ -162,6 +178,13 @@ impl Event {
             sys::cuEventElapsedTime(&mut milliseconds, start.raw, self.raw)
         })?;
         Ok(milliseconds)
+    }
+
+    /// Whether what was captured has ended.
+    pub(crate) fn has_ended(&self) -> Result<bool> {
+        self.device.enter()?;
+        // SAFETY: the event lives.
+        ended("cuEventQuery", unsafe { sys::cuEventQuery(self.raw) })
     }
 
     /// The host waits for what was captured.

@@ -186,6 +186,7 @@ impl Builder {
             live: BTreeMap::new(),
             devices,
             catalogue,
+            graphs: Vec::new(),
             hasty: Vec::new(),
             failure: None,
             schedule_seed: self.schedule_seed,

@@ -210,6 +210,23 @@ impl Session {
         Ok(())
     }
 
+    /// Forgets what was done with a part of a buffer, as if it had just been allocated: for allocators that hand out memory
+    /// again which they have not given back. In the stream's order: what comes later in it starts clean.
+    pub fn forget(&mut self, address: u64, bytes: u64, stream: StreamId) -> Result<()> {
+        let _armed = self.begin()?;
+        self.bounds(address, bytes)?;
+        self.slot(stream)?;
+        let around = self.live.range(..=address).next_back();
+        let reserved = around.is_some_and(|(_, live)| matches!(live.holder, Holder::Reservation));
+        let Some(checked) = self.checked.as_ref().filter(|_| reserved && bytes > 0) else {
+            return Ok(());
+        };
+        let cells = checked.reservation.cells_of(address, bytes);
+        self.clocks.issue(stream.0 as usize);
+        let cleared = fill_async(cells.address, 0, cells.bytes, &self.slot(stream)?.stream);
+        self.noted(cleared)
+    }
+
     /// Lets a module's variable be read and written like a buffer.
     pub(super) fn add_variable(&mut self, name: &str, address: u64, bytes: u64, device: u32) {
         self.live.insert(

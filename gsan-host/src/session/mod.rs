@@ -4,6 +4,7 @@
 //! the report, inspection.
 
 mod build;
+mod graph;
 mod inspect;
 mod launch;
 mod memory;
@@ -49,6 +50,7 @@ pub struct Session {
     streams: Vec<StreamSlot>,
     events: Vec<EventSlot>,
     clocks: Clocks<Storage>,
+    graphs: Vec<graph::Instance>,
     modules: Vec<LoadedModule>,
     checked: Option<Checked>,
     live: BTreeMap<u64, Live>,

@@ -136,6 +136,39 @@ impl Session {
         Ok(())
     }
 
+    /// Asks, without waiting, whether what was issued has ended; a yes orders as [`Session::synchronize`] does.
+    pub fn query(&mut self, what: Wait) -> Result<bool> {
+        let _armed = self.begin()?;
+        match what {
+            Wait::Stream(stream) => {
+                // Of the stream itself, and of what an operation on it would be ordered after.
+                let ended = self.slot(stream)?.stream.has_ended();
+                if !self.noted(ended)? {
+                    return Ok(false);
+                }
+                self.retire(stream.0 as usize);
+                self.clocks.host_waited_for_stream(stream.0 as usize);
+            }
+            Wait::Event(event) => {
+                let ended = self.event_slot(event)?.event.has_ended();
+                if !self.noted(ended)? {
+                    return Ok(false);
+                }
+                self.clocks.host_waited_for_event(event.0 as usize);
+            }
+            Wait::Device => {
+                for stream in 0..self.streams.len() {
+                    let ended = self.streams[stream].stream.has_ended();
+                    if !self.noted(ended)? {
+                        return Ok(false);
+                    }
+                }
+                return self.synchronize(what).map(|()| true);
+            }
+        }
+        Ok(true)
+    }
+
     /// Waits for all that was issued to the stream, and for what an operation on it would be ordered after: an event is
     /// recorded for the purpose, which is such an operation. So what the clocks call ordered has really ended.
     pub(super) fn wait_for_stream(&mut self, stream: StreamId) -> Result<()> {

@@ -2,6 +2,7 @@
 
 mod dependent;
 mod endings;
+mod graphs;
 mod host_operations;
 mod inside_blocks;
 mod inspection;

@@ -207,3 +207,44 @@ fn thousands_of_launches_without_waiting_stay_ordered() {
     assert_eq!(h.words(data)[..2], [2999, 2999]);
     assert_eq!(h.races(), vec![]);
 }
+
+#[test]
+fn a_query_that_says_yes_orders_what_comes_later_on_any_stream() {
+    for seed in 0..8 {
+        for what in 0..3 {
+            let _turn = simulator(|c| c.seed = seed);
+            let mut h = Host::new();
+            let (data, out) = (h.buffer("data"), h.buffer("out"));
+            let a = h.session.stream("a", StreamFlags::NonBlocking, 0).unwrap();
+            let b = h.session.stream("b", StreamFlags::NonBlocking, 0).unwrap();
+            let e = h.session.event("e", 0).unwrap();
+            h.put(data, 7, a);
+            h.session.record(e, a).unwrap();
+            let what = [Wait::Stream(a), Wait::Event(e), Wait::Device][what];
+            while !h.session.query(what).unwrap() {}
+            h.get(data, out, b);
+            assert_eq!(h.words(out), vec![7; WORDS as usize]);
+            assert_eq!(h.races(), vec![], "{what:?}");
+        }
+    }
+}
+
+#[test]
+fn a_query_that_says_no_orders_nothing() {
+    let mut said_no = 0;
+    for seed in 0..8 {
+        let _turn = simulator(|c| c.seed = seed);
+        let mut h = Host::new();
+        let data = h.buffer("data");
+        let a = h.session.stream("a", StreamFlags::NonBlocking, 0).unwrap();
+        let b = h.session.stream("b", StreamFlags::NonBlocking, 0).unwrap();
+        for i in 0..4 {
+            h.put(data, i, a);
+        }
+        let yes = h.session.query(Wait::Stream(a)).unwrap();
+        said_no += u32::from(!yes);
+        h.put(data, 9, b);
+        assert_eq!(h.races().is_empty(), yes);
+    }
+    assert!(said_no > 0);
+}
