@@ -251,6 +251,7 @@ pub enum Op {
     },
     Warp(Box<WarpOp>),
     Matrix(Box<MatrixOp>),
+    Tcgen(Box<Tcgen>),
     ActiveMask {
         d: Reg,
     },
@@ -644,6 +645,65 @@ pub struct GroupProduct {
     pub negate: [bool; 2],
     /// Whether A and B are stored with M or N, not K, as the leading dimension.
     pub transposed: [bool; 2],
+}
+
+/// How a warp's registers and tensor memory correspond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TensorShape {
+    /// `.32x32b`
+    Rows32,
+    /// `.16x32bx2`
+    Rows16Twice,
+    /// `.16x64b`
+    Bits64,
+    /// `.16x128b`
+    Bits128,
+    /// `.16x256b`
+    Bits256,
+}
+
+/// `tcgen05`, done at issue.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub enum Tcgen {
+    Allocate {
+        to: (Space, Addr),
+        columns: Src,
+    },
+    Free {
+        address: Src,
+        columns: Src,
+    },
+    Load {
+        shape: TensorShape,
+        d: Box<[Reg]>,
+        addr: Addr,
+        /// Columns between the two halves.
+        split: u32,
+        pack: bool,
+    },
+    Store {
+        shape: TensorShape,
+        a: Box<[Src]>,
+        addr: Addr,
+        split: u32,
+        unpack: bool,
+    },
+    Multiply {
+        /// `F16` stands for `.kind::f16`, `E4m3` for `.kind::f8f6f4`, `S8` for `.kind::i8`.
+        kind: Element,
+        d: Addr,
+        a: Src,
+        a_in_tensor_memory: bool,
+        b: Src,
+        instruction: Src,
+        accumulate: PredSrc,
+    },
+    /// An arrival at an mbarrier, in each of the blocks (as in [`CopyOp`]).
+    Commit {
+        addr: Addr,
+        blocks: Src,
+    },
 }
 
 /// Where an instruction stands.

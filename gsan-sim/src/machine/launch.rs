@@ -329,6 +329,8 @@ fn new_block(grid: &Grid, slot: usize, sm: u32, number: u64, rank: u32, cluster:
         warps: warps.collect(),
         live: threads,
         barriers: [BarrierState::default(); BARRIERS],
+        tensor: Vec::new(),
+        tensor_columns: 0,
         triggered: false,
     }
 }

@@ -112,6 +112,10 @@ pub struct Block {
     /// Threads that have not exited.
     pub live: u32,
     pub barriers: [BarrierState; BARRIERS],
+    /// Tensor memory, lane by lane; empty before the first allocation.
+    pub tensor: Vec<u32>,
+    /// Allocated columns, a bit for each 32.
+    pub tensor_columns: u32,
     /// It has let dependent grids start.
     pub triggered: bool,
 }

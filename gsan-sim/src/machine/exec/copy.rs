@@ -120,6 +120,25 @@ impl Exec<'_> {
         Ok(())
     }
 
+    /// One arrival at an mbarrier.
+    pub(super) fn arrive_once(
+        &mut self,
+        warp: &mut Warp,
+        space: Space,
+        address: u64,
+        l: usize,
+    ) -> Result<(), Halt> {
+        let mut b = self.load_barrier(warp, space, address, l)?;
+        if b.pending == 0 {
+            return Err(Halt::illegal(
+                "an arrival at an mbarrier that waits for none",
+            ));
+        }
+        b.pending -= 1;
+        b.advance();
+        self.store_lane(warp, space, address, 8, b.pack(), l)
+    }
+
     /// Changes an mbarrier's transaction count.
     pub(super) fn transact(
         &mut self,

@@ -33,6 +33,25 @@ impl Descriptor {
         }
     }
 
+    /// Of `tcgen05`, which numbers the swizzles otherwise.
+    pub fn tcgen05(bits: u64) -> Result<Descriptor, Halt> {
+        let line = match bits >> 61 {
+            0 => 16,
+            2 => 128,
+            4 => 64,
+            6 => 32,
+            other => {
+                return Err(Halt::Unsupported(format!(
+                    "matrix descriptor with swizzle mode {other}"
+                )));
+            }
+        };
+        Ok(Descriptor {
+            line,
+            ..Descriptor::wgmma(bits)
+        })
+    }
+
     /// Address of the byte at (`i` along M or N, `k`), both counted in elements of `bits` bits.
     pub fn address(&self, i: u64, k: u64, bits: u32, transposed: bool) -> u64 {
         let bytes = u64::from(bits);

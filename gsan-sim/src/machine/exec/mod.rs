@@ -12,6 +12,7 @@ mod group;
 mod matrix;
 mod product;
 mod special;
+mod tcgen05;
 mod tensor;
 mod weak;
 
@@ -366,6 +367,7 @@ impl Exec<'_> {
             Op::WarpSync { mask: lanes } => return self.warp_sync(warp, mask, *lanes),
             Op::Warp(op) => return self.exchange(warp, mask, op),
             Op::Matrix(op) => return self.matrix(warp, mask, op),
+            Op::Tcgen(op) => self.tcgen05(warp, mask, op)?,
             Op::ActiveMask { d } => write(warp, frame, *d, &[u64::from(mask); 32], mask),
             Op::Sleep => return Ok(self.yield_turn(warp)),
             Op::Unsupported(what) => {

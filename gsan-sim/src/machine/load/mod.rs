@@ -9,6 +9,7 @@ mod matrix;
 mod opcode;
 mod operand;
 mod slack;
+mod tcgen05;
 
 use std::sync::Arc;
 

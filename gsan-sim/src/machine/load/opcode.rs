@@ -20,6 +20,7 @@ pub fn decode<'a>(d: &mut Decoder<'_, 'a>, i: &Instruction<'a>) -> Decoded<()> {
         | "vote" | "match" | "redux" | "activemask" | "elect" | "nanosleep" | "setmaxnreg"
         | "griddepcontrol" | "pmevent" => d.control(i, &mods),
         "ldmatrix" | "stmatrix" | "mma" | "wmma" | "wgmma" => d.matrix(i, &mods),
+        "tcgen05" => d.tcgen05(i, &mods),
         "mov" => d.mov(i, &mods),
         "setp" => d.setp(i, &mods),
         "set" => d.set(i, &mods),

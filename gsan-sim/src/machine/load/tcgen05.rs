@@ -1,0 +1,169 @@
+//! `tcgen05`: tensor memory and products that one thread starts.
+
+use gsan_ptx::ast::{Instruction, Operand};
+
+use super::data::space;
+use super::function::{Decoded, Decoder};
+use super::operand::unsupported;
+use crate::machine::alu::Mods;
+use crate::machine::element::Element;
+use crate::machine::ir::{NONE, Op, Space, Tcgen, TensorShape};
+use crate::machine::ty::Ty;
+
+/// The shape among the modifiers, and how many registers it has times one.
+fn shape(words: &[&str]) -> Option<(TensorShape, usize)> {
+    words.iter().find_map(|w| {
+        Some(match *w {
+            "32x32b" => (TensorShape::Rows32, 1),
+            "16x32bx2" => (TensorShape::Rows16Twice, 1),
+            "16x64b" => (TensorShape::Bits64, 1),
+            "16x128b" => (TensorShape::Bits128, 2),
+            "16x256b" => (TensorShape::Bits256, 4),
+            _ => return None,
+        })
+    })
+}
+
+impl<'a> Decoder<'_, 'a> {
+    /// Decodes a `tcgen05` instruction.
+    pub(super) fn tcgen05(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
+        let has = |w: &str| mods.has(w);
+        if has("cta_group::2") {
+            return unsupported("pairs of blocks");
+        }
+        let op = match mods.words.first().copied().unwrap_or_default() {
+            "alloc" => Tcgen::Allocate {
+                to: (
+                    space(mods.words).unwrap_or(Space::Generic),
+                    self.memory_operand(i, 0)?,
+                ),
+                columns: self.source(self.operand(i, 1)?, Ty::U32)?,
+            },
+            "dealloc" => Tcgen::Free {
+                address: self.source(self.operand(i, 0)?, Ty::B32)?,
+                columns: self.source(self.operand(i, 1)?, Ty::U32)?,
+            },
+            "ld" | "st" => self.tensor_access(i, mods)?,
+            "mma" => self.tensor_product(i, mods)?,
+            "commit" => Tcgen::Commit {
+                addr: self.memory_operand(i, 0)?,
+                blocks: if has("multicast::cluster") {
+                    self.source(self.operand(i, 1)?, Ty::U16)?
+                } else {
+                    NONE
+                },
+            },
+            // Everything is done when it is issued.
+            "relinquish_alloc_permit"
+            | "wait::ld"
+            | "wait::st"
+            | "fence::before_thread_sync"
+            | "fence::after_thread_sync" => {
+                self.emit(Op::Nop);
+                return Ok(());
+            }
+            _ => return unsupported(""),
+        };
+        self.emit(Op::Tcgen(Box::new(op)));
+        Ok(())
+    }
+
+    fn tensor_access(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<Tcgen> {
+        let load = mods.has("ld");
+        let count = mods
+            .words
+            .iter()
+            .find_map(|w| w.strip_prefix('x')?.parse::<usize>().ok());
+        let (Some((shape, each)), Some(count), false) = (shape(mods.words), count, mods.has("red"))
+        else {
+            return unsupported("");
+        };
+        let (list, address) = if load { (0, 1) } else { (1, 0) };
+        let mut split = 0;
+        let mut list_at = list;
+        if shape == TensorShape::Rows16Twice {
+            let at = if load { 2 } else { 1 };
+            let Operand::Int(n) = self.operand(i, at)? else {
+                return unsupported("an offset that is no constant");
+            };
+            split = u32::try_from(*n).unwrap_or(u32::MAX);
+            list_at = if load { 0 } else { 2 };
+        }
+        let addr = self.memory_operand(i, address)?;
+        let wanted = count * each;
+        if load {
+            let d: Box<[u32]> = self
+                .targets(self.operand(i, list_at)?, Ty::B32)?
+                .iter()
+                .map(|r| r.slot)
+                .collect();
+            let pack = mods.has("pack::16b");
+            if d.len() * if pack { 2 } else { 1 } != wanted {
+                return unsupported("number of registers");
+            }
+            return Ok(Tcgen::Load {
+                shape,
+                d,
+                addr,
+                split,
+                pack,
+            });
+        }
+        let a = self.sources(self.operand(i, list_at)?, Ty::B32)?;
+        let unpack = mods.has("unpack::16b");
+        if a.len() * if unpack { 2 } else { 1 } != wanted {
+            return unsupported("number of registers");
+        }
+        Ok(Tcgen::Store {
+            shape,
+            a: a.into(),
+            addr,
+            split,
+            unpack,
+        })
+    }
+
+    /// `[d], a, b, instruction descriptor, whether D is added`.
+    fn tensor_product(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<Tcgen> {
+        let kind = mods.words.iter().find_map(|w| {
+            Some(match *w {
+                "kind::tf32" => Element::Tf32,
+                "kind::f16" => Element::F16,
+                "kind::f8f6f4" => Element::E4m3,
+                "kind::i8" => Element::S8,
+                _ => return None,
+            })
+        });
+        let plain = mods.only(&[
+            "mma",
+            "cta_group::1",
+            "kind::tf32",
+            "kind::f16",
+            "kind::f8f6f4",
+            "kind::i8",
+        ]);
+        // Masks of lanes and scales of D come as more operands.
+        let (Some(kind), true, 5) = (kind, plain, i.operands.len()) else {
+            return unsupported("");
+        };
+        let d = self.memory_operand(i, 0)?;
+        let (a, a_in_tensor_memory) = match self.operand(i, 1)? {
+            Operand::Address(_) => {
+                let addr = self.memory_operand(i, 1)?;
+                let slot = self.fresh();
+                self.emit(Op::AddressOf { d: slot, addr });
+                (slot, true)
+            }
+            o => (self.source(o, Ty::B64)?, false),
+        };
+        Ok(Tcgen::Multiply {
+            kind,
+            d,
+            a,
+            a_in_tensor_memory,
+            b: self.source(self.operand(i, 2)?, Ty::B64)?,
+            instruction: self.source(self.operand(i, 3)?, Ty::B32)?,
+            accumulate: self.predicate_source(self.operand(i, 4)?)?,
+        })
+    }
+}

@@ -1,0 +1,160 @@
+//! Tensor memory and `tcgen05.mma`: Triton's kernels for sm_100 against the definition of the product, and wrong uses.
+
+mod common;
+
+use common::{Bench, seeded};
+use gsan_sim::machine::Stop;
+
+const TF32: &str =
+    include_str!("../../gsan-ptx/tests/data/corpus/triton_matmul_tf32.sm100.noloc.ptx");
+const PERSISTENT: &str = include_str!("data/triton/persistent_matmul.sm100.noloc.ptx");
+
+fn a(i: usize, k: usize) -> i32 {
+    (i * 7 + k * 3) as i32 % 5 - 2
+}
+
+fn b(k: usize, j: usize) -> i32 {
+    (k * 5 + j * 2) as i32 % 7 - 3
+}
+
+fn product(m: usize, n: usize, k: usize) -> Vec<i32> {
+    (0..m * n)
+        .map(|x| (0..k).map(|i| a(x / n, i) * b(i, x % n)).sum())
+        .collect()
+}
+
+fn half(n: i32) -> u16 {
+    let sign = if n < 0 { 0x8000 } else { 0 };
+    match n.unsigned_abs() {
+        0 => 0,
+        a => {
+            let e = 31 - a.leading_zeros();
+            sign | ((e + 15) << 10) as u16 | ((a << (10 - e)) & 0x3ff) as u16
+        }
+    }
+}
+
+#[test]
+fn tf32_through_tensor_memory() {
+    // M = 64 lies in the first 16 lanes of each warp.
+    for (seed, (m, n, k)) in [(64, 64, 32), (128, 192, 96)].into_iter().enumerate() {
+        let mut bench = Bench::with(seeded(seed as u64), TF32);
+        assert_eq!(bench.machine.unsupported(bench.module), []);
+        let float = |x: i32| (x as f32).to_bits();
+        let left: Vec<u32> = (0..m * k).map(|x| float(a(x / k, x % k))).collect();
+        let right: Vec<u32> = (0..k * n).map(|x| float(b(x / n, x % n))).collect();
+        let (left, right) = (bench.words(&left), bench.words(&right));
+        let out = bench.words(&vec![0; m * n]);
+        let scratch = bench.words(&[0; 2]);
+        let [m64, n64, k64] = [m, n, k].map(|x| x as u64);
+        let blocks = (m.div_ceil(64) * n.div_ceil(64)) as u32;
+        let args = [
+            left, right, out, m64, n64, k64, k64, n64, n64, scratch, scratch,
+        ];
+        bench.start("matmul", [blocks, 1, 1], [128, 1, 1], 65536, &args);
+        bench.finish().unwrap();
+        let expected: Vec<u32> = product(m, n, k).into_iter().map(float).collect();
+        assert!(bench.read(out, m * n) == expected, "{m} × {n} × {k}");
+    }
+}
+
+#[test]
+fn halves_through_tensor_memory() {
+    let (m, n, k) = (128, 128, 128);
+    let mut bench = Bench::new(PERSISTENT);
+    assert_eq!(bench.machine.unsupported(bench.module), []);
+    let bytes = |values: Vec<i32>| -> Vec<u8> {
+        values
+            .into_iter()
+            .flat_map(|x| half(x).to_le_bytes())
+            .collect()
+    };
+    let left = bytes((0..m * k).map(|x| a(x / k, x % k)).collect());
+    let right = bytes((0..k * n).map(|x| b(x / n, x % n)).collect());
+    let (left, right) = (bench.buffer(&left), bench.buffer(&right));
+    let out = bench.words(&vec![0; m * n / 2]);
+    let scratch = bench.words(&[0; 2]);
+    let [m64, n64, k64] = [m, n, k].map(|x| x as u64);
+    let args = [
+        left, right, out, m64, n64, k64, k64, n64, n64, scratch, scratch,
+    ];
+    bench.start("persistent_matmul", [1, 1, 1], [256, 1, 1], 200_704, &args);
+    bench.finish().unwrap();
+    let expected = bytes(product(m, n, k));
+    let mut found = vec![0; 2 * m * n];
+    bench.machine.memory().read(out, &mut found).unwrap();
+    assert!(found == expected);
+}
+
+const HEADER: &str = ".version 8.6\n.target sm_100a\n.address_size 64\n";
+
+#[test]
+fn what_is_stored_is_loaded() {
+    // Each warp fills its 32 lanes and reads them back in another shape: 16 lanes and 8 columns.
+    let mut bench = Bench::new(&format!(
+        "{HEADER}.visible .entry k(.param .u64 out) {{
+           .reg .b64 %d<4>; .reg .b32 %r<30>; .reg .pred %p<2>; .shared .align 8 .b8 s[8];
+           ld.param.u64 %d1, [out]; mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; mov.u32 %r3, s; setp.eq.u32 %p1, %r2, 0;
+           @%p1 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r3], 32; bar.sync 0; ld.shared.b32 %r4, [%r3];
+           shl.b32 %r5, %r2, 21; add.u32 %r6, %r4, %r5; mul.lo.u32 %r10, %r1, 100;
+           add.u32 %r11, %r10, 1; add.u32 %r12, %r10, 2; add.u32 %r13, %r10, 3; add.u32 %r14, %r10, 4; add.u32 %r15, %r10, 5;
+           add.u32 %r16, %r10, 6; add.u32 %r17, %r10, 7;
+           tcgen05.st.sync.aligned.32x32b.x8.b32 [%r6], {{%r10, %r11, %r12, %r13, %r14, %r15, %r16, %r17}};
+           tcgen05.wait::st.sync.aligned;
+           tcgen05.ld.sync.aligned.16x256b.x1.b32 {{%r20, %r21, %r22, %r23}}, [%r6];
+           tcgen05.ld.sync.aligned.16x128b.x1.b32 {{%r24, %r25}}, [%r6+4]; tcgen05.wait::ld.sync.aligned;
+           mad.wide.u32 %d1, %r1, 24, %d1; st.global.v2.b32 [%d1], {{%r20, %r21}}; st.global.v2.b32 [%d1+8], {{%r22, %r23}};
+           st.global.v2.b32 [%d1+16], {{%r24, %r25}}; bar.sync 0;
+           @%p1 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r4, 32; ret; }}"
+    ));
+    assert_eq!(bench.machine.unsupported(bench.module), []);
+    let out = bench.words(&[0; 128 * 6]);
+    bench.run("k", 1, 128, &[out]);
+    let found = bench.read(out, 128 * 6);
+    for (thread, r) in found.chunks(6).enumerate() {
+        let (warp, row, t) = (thread / 32, thread % 32 / 4, thread % 4);
+        let value = |lane: usize, column: usize| ((32 * warp + lane) * 100 + column) as u32;
+        let expected = [
+            value(row, 2 * t),
+            value(row, 2 * t + 1),
+            value(row + 8, 2 * t),
+            value(row + 8, 2 * t + 1),
+            value(row, 4 + t),
+            value(row + 8, 4 + t),
+        ];
+        assert_eq!(r, expected, "thread {thread}");
+    }
+}
+
+#[test]
+fn wrong_uses_of_tensor_memory_are_faults() {
+    for (body, word) in [
+        (
+            "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 48;",
+            "48 columns",
+        ),
+        (
+            "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r3];",
+            "not allocated",
+        ),
+        (
+            "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 512; tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 32;",
+            "nobody else",
+        ),
+        (
+            "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 32; mov.u32 %r3, 0x200000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r3];",
+            "of warp 0",
+        ),
+        (
+            "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32;",
+            "not what was allocated",
+        ),
+    ] {
+        let mut bench = Bench::new(&format!(
+            "{HEADER}.visible .entry k() {{ .reg .b32 %r<9>; .shared .align 8 .b8 s[8]; mov.u32 %r1, s; mov.u32 %r3, 0; {body} ret; }}"
+        ));
+        let stop = bench.try_run("k", 1, 32, &[]).unwrap_err();
+        assert!(matches!(stop, Stop::Fault { .. }), "{stop}");
+        assert!(stop.to_string().contains(word), "{stop}");
+    }
+}
