@@ -6,6 +6,7 @@ use crate::ir::GraphId;
 use crate::passes::{self, Stage};
 use crate::report::{Failure, GraphSize, Report};
 use crate::{dot, explain, text};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What a subcommand printed and how it ended.
@@ -214,12 +215,25 @@ impl From<io::ReadError> for NotLoaded {
     }
 }
 
-fn cannot_read(file: &Path, e: &std::io::Error) -> String {
-    format!("{}: can't be read: {e}", file.display())
+/// A file's bytes. No graph is as large as the limit: devices that never end must not fill the memory.
+fn read_file(file: &Path) -> Result<Vec<u8>, String> {
+    const MOST: u64 = 4 << 30;
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)
+        .and_then(|f| f.take(MOST + 1).read_to_end(&mut bytes))
+        .map_err(|e| format!("{}: can't be read: {e}", file.display()))?;
+    if bytes.len() as u64 > MOST {
+        return Err(format!(
+            "{}: larger than {} GiB",
+            file.display(),
+            MOST >> 30
+        ));
+    }
+    Ok(bytes)
 }
 
 fn load(file: &Path, attrs: Option<&Path>) -> Result<Loaded, NotLoaded> {
-    let bytes = |p: &Path| std::fs::read(p).map_err(|e| NotLoaded::Unopened(cannot_read(p, &e)));
+    let bytes = |p: &Path| read_file(p).map_err(NotLoaded::Unopened);
     let content = bytes(file)?;
     let side = match attrs {
         None => None,
@@ -339,11 +353,11 @@ pub fn run_time(o: &RunTimeOptions) -> Outcome {
     let mut out = Outcome::default();
     let mut all = Vec::new();
     for file in &o.files {
-        let text = match std::fs::read(file) {
+        let text = match read_file(file) {
             Ok(b) => String::from_utf8_lossy(&b)
                 .trim_start_matches('\u{feff}')
                 .to_owned(),
-            Err(e) => return bad(cannot_read(file, &e), o.format),
+            Err(e) => return bad(e, o.format),
         };
         match crate::runtime::script::run(&file.display().to_string(), &text) {
             Ok(steps) => all.extend(steps),

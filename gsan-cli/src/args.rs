@@ -134,7 +134,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub stats: bool,
     /// Run the module as it is and check nothing: to compare results and time.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["cell", "sc_order", "no_class", "stats"])]
     pub no_instrument: bool,
     /// Give up, print what was found and exit with 3 when the program has to wait longer than this for the device. Default: 60
     /// on a GPU, or what the scenario says; 300 on the simulator, which has its step budget.

@@ -7,6 +7,7 @@ pub mod device;
 pub mod element;
 pub mod failure;
 pub mod graph;
+pub mod input;
 pub mod interrupt;
 pub mod names;
 pub mod output;
@@ -24,7 +25,10 @@ pub fn main() -> u8 {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
-            if let Some(usage) = usage::problem(&e, std::env::args().nth(1).as_deref()) {
+            let first = std::env::args_os()
+                .nth(1)
+                .map(|a| a.to_string_lossy().into_owned());
+            if let Some(usage) = usage::problem(&e, first.as_deref()) {
                 output::error(&usage.message);
                 output::hint(&usage.hint);
                 return failure::exit::INPUT;

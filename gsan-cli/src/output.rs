@@ -116,14 +116,27 @@ fn printed_line(p: &Printed) -> String {
     format!("{} = [{}]\n", clean(&p.buffer), p.values.join(", "))
 }
 
-/// To a file, without styles, or to the standard output.
+/// To a file, without styles, or to the standard output. What can't be written there must not be lost: it goes to the standard
+/// output, or else to the standard error.
 pub fn to(out: Option<&Path>, rendered: &str) -> Result<()> {
     let Some(path) = out else {
-        return print(rendered);
+        return print(rendered).inspect_err(|_| eprint(rendered));
     };
     let plain = anstream::adapter::strip_str(rendered).to_string();
-    std::fs::write(path, plain)
-        .map_err(|e| Failure::input(format_args!("cannot write {}: {e}", path.display())))
+    let Err(e) = std::fs::write(path, plain) else {
+        return Ok(());
+    };
+    let saved = match print(rendered) {
+        Ok(()) => "; the standard output has it instead",
+        Err(_) => {
+            eprint(rendered);
+            ""
+        }
+    };
+    Err(Failure::input(format_args!(
+        "cannot write {}: {e}{saved}",
+        path.display()
+    )))
 }
 
 /// To the standard output, without styles where it is no terminal.

@@ -1,6 +1,7 @@
 //! PTX files: reading them, and saying where they are wrong.
 
 use crate::failure::{Failure, Result};
+use crate::input;
 use gsan_ptx::{InstrumentError, Instrumented, Options, ParseError};
 use std::path::Path;
 
@@ -9,8 +10,7 @@ pub const RUNTIME: &str = gsan_host::CellFormat::Wide.built_in_runtime();
 
 /// A file's text. Whether it is PTX shows when it is instrumented or loaded: large files are parsed once.
 pub fn read(path: &Path) -> Result<String> {
-    let mut bytes = std::fs::read(path)
-        .map_err(|e| Failure::input(format_args!("cannot read {}: {e}", path.display())))?;
+    let mut bytes = input::read(path)?;
     let text = gsan_ptx::parse::text_of(&bytes).map_err(|e| syntax(path, "", &e))?;
     if text.is_empty() {
         return Ok(String::new());
@@ -49,7 +49,25 @@ pub fn instrument(path: &Path, text: &str) -> Result<Instrumented> {
 
 /// A mistake in a file's PTX.
 pub fn syntax(path: &Path, text: &str, e: &ParseError) -> Failure {
-    Failure::at(path, text, (e.line, e.column), one_line(&e.message))
+    let hint = not_ptx(path).map_or(String::new(), |what| format!(" ({what})"));
+    let what = format!("{}{hint}", one_line(&e.message));
+    Failure::at(path, text, (e.line, e.column), what)
+}
+
+/// What to do with a file whose name says that it is none of PTX.
+fn not_ptx(path: &Path) -> Option<&'static str> {
+    Some(match path.extension()?.to_str()? {
+        "cu" | "cuh" | "cpp" | "cc" | "c" => {
+            "gsan takes PTX: compile the source with `nvcc -lineinfo -ptx`"
+        }
+        "rs" => "gsan takes PTX: compile the source for nvptx64-nvidia-cuda with `--emit asm`",
+        "py" => "gsan takes PTX: Triton leaves it in its cache, and as `compiled.asm[\"ptx\"]`",
+        "cubin" | "fatbin" | "o" | "so" => {
+            "gsan takes PTX: `cuobjdump -ptx` shows what is in a binary"
+        }
+        "json" => "`gsan report` takes saved reports, `gsan graph check` operator graphs",
+        _ => return None,
+    })
 }
 
 /// Messages are one line each.

@@ -212,7 +212,11 @@ fn a_report_that_is_none_is_refused_with_its_line() {
         refused(&["report", scratch(name, text).to_str().unwrap()], part);
     };
     check("cut.json", &SAVED[..SAVED.len() / 2], "cut.json:");
-    check("empty.json", "", "empty.json:1:1: EOF");
+    check(
+        "empty.json",
+        "",
+        "empty.json:1:1: not a report of `gsan run --format json`: EOF",
+    );
     check("other.json", "{}", "other.json: not a gsan report");
     check(
         "later.json",

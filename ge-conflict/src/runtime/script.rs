@@ -151,5 +151,13 @@ pub fn run(file: &str, text: &str) -> Result<Vec<Step>, ReadError> {
             refused,
         });
     }
+    if out.is_empty() {
+        return Err(ReadError {
+            file: file.to_owned(),
+            line: 1,
+            column: 1,
+            what: "expected steps (streams, malloc, access, …), found none".to_owned(),
+        });
+    }
     Ok(out)
 }

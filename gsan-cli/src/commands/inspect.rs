@@ -1,6 +1,6 @@
 //! `gsan inspect`
 
-use super::run::{exit_code, files, inline, scenario, time_limit};
+use super::run::{exit_code, files, inline, keep_inputs, scenario, time_limit};
 use crate::args::{InspectArgs, InspectFormat, WordSpec};
 use crate::device;
 use crate::failure::{Failure, Result};
@@ -29,6 +29,7 @@ pub fn run(args: &InspectArgs) -> Result<u8> {
             plural(scenario.steps.len() as u64, "step")
         )));
     }
+    keep_inputs(args.out.as_deref(), &scenario)?;
     let prepared = Prepared::read(&scenario)?;
     let chosen = device::choose(&args.device)?;
     let options = Options {

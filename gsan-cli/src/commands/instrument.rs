@@ -3,12 +3,13 @@
 use crate::args::InstrumentArgs;
 use crate::failure::{Failure, Result, exit};
 use crate::render::instrumentation;
-use crate::{output, ptx};
+use crate::{input, output, ptx};
 use gsan_host::report::Instrumentation;
 use std::path::Path;
 
 /// Writes the instrumented module.
 pub fn run(args: &InstrumentArgs) -> Result<u8> {
+    input::not_over("-o", &args.output, std::iter::once(&*args.input))?;
     let text = ptx::read(&args.input)?;
     let done = ptx::instrument(&args.input, &text)?;
     if args.output == Path::new("-") {

@@ -2,7 +2,9 @@
 
 use crate::args::{Format, ProgramArgs, RunArgs};
 use crate::device;
+use crate::element::Init;
 use crate::failure::{Failure, Result, exit};
+use crate::input;
 use crate::interrupt;
 use crate::output::{self, Reporter};
 use crate::progress;
@@ -11,7 +13,7 @@ use crate::scenario::one_kernel::OneKernel;
 use crate::scenario::parse;
 use crate::scenario::run::{Finished, OnExpiry, Options, Prepared};
 use gsan_host::report::{Outcome, Report};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +33,7 @@ pub fn run(args: &RunArgs) -> Result<u8> {
         .iter()
         .map(|p| Ok((p.find(&scenario)?, p.count)))
         .collect::<Result<_>>()?;
+    keep_inputs(args.out.as_deref(), &scenario)?;
     let prepared = Prepared::read(&scenario)?;
     let expected = scenario
         .expect
@@ -123,6 +126,21 @@ pub fn files(scenario: &Scenario) -> Vec<PathBuf> {
     std::iter::once(scenario.file.clone())
         .chain(modules)
         .collect()
+}
+
+/// Refuses an `--out` that is one of the files that are run.
+pub fn keep_inputs(out: Option<&Path>, scenario: &Scenario) -> Result<()> {
+    match out {
+        Some(out) => {
+            let contents = scenario.buffers.iter().filter_map(|b| match &b.init {
+                Init::File(path) => Some(path.clone()),
+                _ => None,
+            });
+            let all: Vec<PathBuf> = files(scenario).into_iter().chain(contents).collect();
+            input::not_over("--out", out, all.iter().map(PathBuf::as_path))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Reports what there is and ends the process.

@@ -4,6 +4,7 @@ use super::model::*;
 use super::raw;
 use crate::element::{ElementType, Init, Number};
 use crate::failure::{Failure, Result};
+use crate::input;
 use crate::names::Named;
 use gsan_host::CellFormat;
 use gsan_host::report::RaceClass;
@@ -21,13 +22,15 @@ mod steps;
 
 /// Reads and checks a scenario file.
 pub fn load(file: &Path) -> Result<Scenario> {
-    let bytes = std::fs::read(file)
-        .map_err(|e| Failure::input(format_args!("cannot read {}: {e}", file.display())))?;
+    let bytes = input::read(file)?;
     let text = std::str::from_utf8(&bytes).map_err(|e| {
         let good = std::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default();
         let place = Places { file, text: good };
         let end = good.len()..good.len();
-        place.error(&end, "not UTF-8 text; a scenario is a TOML file")
+        Failure {
+            excerpt: String::new(),
+            ..place.error(&end, "not UTF-8 text; a scenario is a TOML file")
+        }
     })?;
     // Some editors begin a file with a byte order mark.
     parse(file, text.strip_prefix('\u{feff}').unwrap_or(text))

@@ -6,6 +6,7 @@ use super::model::*;
 use crate::device::{Chosen, reset_simulator};
 use crate::element::Init;
 use crate::failure::{Failure, Result};
+use crate::input;
 use crate::interrupt;
 use crate::ptx::{self, one_line};
 use crate::render::json::Printed;
@@ -234,8 +235,13 @@ impl<'a> Prepared<'a> {
         let mut texts = modules.flat_map(|(module, texts)| texts.iter().map(move |t| (module, t)));
         texts.find_map(|(module, text)| {
             let e = gsan_ptx::parse(&text.text).err()?;
-            let what = one_line(&e.message);
-            Some(self.in_module(module, text, (e.line, e.column), &what))
+            Some(match &text.path {
+                Some(path) => ptx::syntax(path, &text.text, &e),
+                None => {
+                    let what = one_line(&e.message);
+                    self.in_module(module, text, (e.line, e.column), &what)
+                }
+            })
         })
     }
 
@@ -466,8 +472,9 @@ fn read_content(path: &Path, buffer: &Buffer) -> std::result::Result<Vec<u8>, St
             buffer.ty
         ));
     }
-    let bytes = std::fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-    // It may have grown, or be no plain file.
+    // It may have grown, or be a device that never ends.
+    let bytes = input::at_most(path, buffer.bytes())
+        .map_err(|e| format!("cannot read {}: {e}", path.display()))?;
     if bytes.len() as u64 > buffer.bytes() {
         return Err(format!(
             "{} has more bytes than `{}`",
