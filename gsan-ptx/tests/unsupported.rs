@@ -59,3 +59,104 @@ fn the_page_is_what_the_whole_corpus_gives() {
     let headings = page.matches("\n### ").count();
     assert_eq!(headings, reasons.len(), "reasons that no longer occur");
 }
+
+/// What the page says of forms that the corpus has not: the form's row is there, and the instruction is listed as the table says.
+#[test]
+fn forms_beyond_the_corpus_are_listed_as_the_page_says() {
+    let page = page();
+    let at = |title: &str| page.find(title).unwrap_or_else(|| panic!("{title}"));
+    let (not_checked, approximated) = (at("as **not checked**"), at("These are **approximated**"));
+    let forms = [
+        (
+            "`cp.async.bulk` and",
+            "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;",
+        ),
+        (
+            "`cp.async` whose size is no constant",
+            "cp.async.ca.shared.global [%r1], [%rd1], %r2;",
+        ),
+        (
+            "or whose amount is in an operand",
+            "cp.async.ca.shared.global [%r1], [%rd1], 16, %rd2;",
+        ),
+        (
+            "`st.bulk` with a generic address",
+            "st.bulk.weak [%rd1], %rd2, 0;",
+        ),
+        (
+            "`multimem.red`",
+            "multimem.red.release.sys.global.add.f32 [%rd1], %f1;",
+        ),
+        ("`sust`", "sust.b.1d.b32.trap [%rd1, {%r2}], %r1;"),
+        (
+            "`wmma.store`",
+            "wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd1], {%f1}, %r2;",
+        ),
+        (
+            "`tensormap.replace`",
+            "tensormap.replace.tile.global_address.global.b1024.b64 [%rd1], %rd2;",
+        ),
+        ("`.global` variables inside", ".global .u32 inner;"),
+        (
+            "`cudaLaunchDevice…`",
+            "call.uni (%r1), cudaLaunchDeviceV2, (%rd1, %rd2);",
+        ),
+        ("a call of `malloc`", "call.uni (%rd1), malloc, (%rd2);"),
+        (
+            "a call of `vprintf`",
+            "call.uni (%r1), vprintf, (%rd1, %rd2);",
+        ),
+        (
+            "a call of any other function",
+            "call.uni elsewhere, (%rd1);",
+        ),
+        ("an unknown instruction with", "frobnicate.b32 %r1, [%rd1];"),
+        (
+            "`atom.cas` whose result goes to `_`",
+            "atom.global.cas.b32 _, [%rd1], 0, 1;",
+        ),
+        (
+            "`red.async` with `.global`",
+            "red.async.mmio.release.sys.global.add.u32 [%rd1], %r1;",
+        ),
+        ("`barrier` with operands that", "bar.sync 0, 1, 2;"),
+        (
+            "any barrier in a kernel",
+            "setmaxnreg.dec.sync.aligned.u32 40;",
+        ),
+        (
+            "waits for mbarriers in a kernel",
+            "mbarrier.try_wait.shared::cta.b64 %p1, [%r1], %rd2; barrier.cluster.wait; setmaxnreg.dec.sync.aligned.u32 40;",
+        ),
+        (
+            "reads of `%total_smem_size`",
+            "mov.u32 %r1, %total_smem_size;",
+        ),
+        (
+            "as a part of a vector",
+            "mov.b64 %rd1, {%dynamic_smem_size, %r1};",
+        ),
+    ];
+    for (row, text) in forms {
+        let row = page[not_checked..]
+            .find(row)
+            .unwrap_or_else(|| panic!("{row}"))
+            + not_checked;
+        let body = format!("ld.global.u32 %r8, [%rd8];\n{text}");
+        let done = instrument(&common::kernel(&body), &Options::new(STUB, "t")).unwrap();
+        assert!(!done.unsupported.is_empty(), "{text}");
+        for listed in &done.unsupported {
+            assert_eq!(listed.partly, row > approximated, "{text}: {}", listed.why);
+        }
+    }
+    // What the page says is followed is not listed.
+    for text in [
+        "barrier.cluster.arrive; barrier.cluster.wait;",
+        "mbarrier.test_wait.acquire.cluster.shared::cta.b64 %p1, [%r1], %rd2;",
+        "griddepcontrol.wait; griddepcontrol.launch_dependents;",
+    ] {
+        let body = format!("ld.global.u32 %r8, [%rd8];\n{text}");
+        let done = instrument(&common::kernel(&body), &Options::new(STUB, "t")).unwrap();
+        assert!(done.unsupported.is_empty(), "{text}");
+    }
+}
