@@ -61,6 +61,29 @@ fn several_files_are_one_program() {
     );
 }
 
+/// Calls what is in no module.
+const INCOMPLETE: &str = ".version 7.0\n.target sm_70\n.address_size 64\n.extern .func helper(.param .b64 p);\n\
+    .visible .entry k(.param .u64 p) {\n.reg .b64 %p;\nld.param.u64 %p, [p];\ncall.uni helper, (%p);\nret;\n}\n";
+
+#[test]
+fn a_function_that_is_in_no_module_is_named_with_what_to_do() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("incomplete.ptx");
+    std::fs::write(&file, INCOMPLETE).unwrap();
+    let file = file.to_str().unwrap();
+    let call = "--kernel k --grid 1 --block 1 --arg buf:u32[1]";
+    let call: Vec<&str> = [file].into_iter().chain(call.split(' ')).collect();
+    let (code, _, err) = run(&call);
+    assert_eq!(code, 2, "{err}");
+    for part in [
+        "incomplete.ptx:8:1: ",
+        "`helper` is called but not defined",
+        ": give the module that defines it too, as a further file or in the scenario's `link`\n",
+        "8 | call.uni helper, (%p);\n",
+    ] {
+        assert!(err.contains(part), "{part}: {err}");
+    }
+}
+
 #[test]
 fn what_is_wrong_with_one_of_them_names_it() {
     let common = [

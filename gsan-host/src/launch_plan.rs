@@ -189,7 +189,8 @@ pub(crate) fn check_registers(
     let before = match plain() {
         Some(plain) if threads <= u64::from(plain.threads_per_block) => format!(
             ": without instrumentation it has {} registers and runs with up to {} threads. Use smaller blocks, or write \
-             `.maxntid {threads}, 1, 1` after the kernel's parameters, so that the compiler keeps to it",
+             `.maxntid {threads}, 1, 1` after the kernel's parameters (`__launch_bounds__({threads})` in CUDA C++), so that the compiler \
+             keeps to it",
             plain.registers, plain.threads_per_block
         ),
         Some(plain) => format!(

@@ -1,8 +1,11 @@
 //! The site table: where in the source, and in the PTX, an instrumented instruction stands.
 
+mod callers;
 mod debug_info;
 mod debug_str;
 mod section;
+
+pub use callers::callers;
 
 use crate::ast::{FileEntry, Loc};
 use crate::hook::OpWord;

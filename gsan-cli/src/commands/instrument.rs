@@ -2,7 +2,7 @@
 
 use crate::args::InstrumentArgs;
 use crate::failure::{Failure, Result, exit};
-use crate::render::instrumentation;
+use crate::render::{instrumentation, plural};
 use crate::{input, output, ptx};
 use gsan_host::report::Instrumentation;
 use std::path::Path;
@@ -40,9 +40,9 @@ pub fn run(args: &InstrumentArgs) -> Result<u8> {
         ));
     }
     output::eprint(&format!(
-        "{} kernels, {} places instrumented, {} not or partly checked\n",
-        done.entries.len(),
-        done.sites.len(),
+        "{}, {} instrumented, {} not or partly checked\n",
+        plural(done.entries.len() as u64, "kernel"),
+        plural(done.sites.len() as u64, "place"),
         done.unsupported.len()
     ));
     for line in instrumentation::lines(&Instrumentation::from(&done.stats)) {

@@ -332,10 +332,12 @@ impl<'a> Prepared<'a> {
                 return Err(found.unwrap_or_else(|| at_line(self.scenario, 0, error)));
             }
             Err((line, error)) if error.kind() == ErrorKind::Input => {
-                if let Some(failure) = self.refused_module(&error) {
-                    return Err(failure);
-                }
-                return Err(at_line(self.scenario, line, error));
+                let hint = missing_module(&error).unwrap_or_default();
+                let mut failure = self
+                    .refused_module(&error)
+                    .unwrap_or_else(|| at_line(self.scenario, line, error));
+                failure.message.push_str(hint);
+                return Err(failure);
             }
             Err((_, error)) => Some(error.to_string()),
         };
@@ -396,6 +398,18 @@ fn join(merged: Option<Report>, next: Report) -> Report {
 /// Taken one at a time, never one inside another.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What to do where a function is called that no module has: as the simulator and as ptxas say it.
+fn missing_module(error: &gsan_host::Error) -> Option<&'static str> {
+    let gsan_host::Error::Load { log, .. } = error else {
+        return None;
+    };
+    let missing =
+        log.contains("called but not defined") || log.contains("Unresolved extern function");
+    missing.then_some(
+        ": give the module that defines it too, as a further file or in the scenario's `link`",
+    )
 }
 
 /// The number behind the first `line ` of a compiler's log.
