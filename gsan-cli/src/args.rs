@@ -184,7 +184,7 @@ pub struct ProgramArgs {
 pub struct ClassArgs {
     /// Leave out findings of this class: race, scope-too-narrow, missing-acquire, missing-release, mixed-width, stale-nc,
     /// intra-block or missing-wait. Several times, or a list with commas. They are counted, and the exit code is as without them. Without
-    /// intra-block a run does not instrument barriers either.
+    /// intra-block a run does not instrument barriers either, without stale-nc no non-coherent loads.
     #[arg(long = "no-class", value_name = "CLASS", value_delimiter = ',', value_parser = class)]
     pub no_class: Vec<RaceClass>,
 }
