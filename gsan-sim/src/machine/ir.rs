@@ -222,6 +222,12 @@ pub enum Op {
     },
     Atomic(Box<Atomic>),
     Copy(Box<CopyOp>),
+    /// `st.bulk`: zeros.
+    Fill {
+        space: Space,
+        addr: Addr,
+        size: Src,
+    },
     Tensor(Box<TensorOp>),
     Mbarrier(Box<Mbarrier>),
     Fence,
@@ -334,6 +340,7 @@ pub enum Special {
     TotalSharedSize,
     AggregateSharedSize,
     ReservedSharedBegin,
+    ReservedSharedOffset(u8),
     ReservedSharedEnd,
     ClusterId(u8),
     NclusterId(u8),
@@ -568,6 +575,9 @@ pub struct WarpOp {
     pub vote: PredSrc,
     /// The lanes that take part; [`NONE`]: those that are there (the forms without `.sync`).
     pub mask: Src,
+    /// `redux` of floats: `.abs`, `.NaN`.
+    pub abs: bool,
+    pub nan: bool,
 }
 
 /// Which operand of a product a fragment is.
@@ -758,6 +768,8 @@ pub struct Program {
     pub constants: Vec<Row>,
     pub functions: Vec<Function>,
     pub files: FxHashMap<u32, String>,
+    /// Whether it asks where the system's part of shared memory lies.
+    pub reserved_shared: bool,
     /// Instructions that end the run when they are executed: line and text.
     pub unsupported: Vec<(u32, String)>,
 }

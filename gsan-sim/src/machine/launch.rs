@@ -1,7 +1,7 @@
 //! Launching: checks, and placing blocks on multiprocessors.
 
-use super::exec::draw;
-use super::ir::NONE;
+use super::exec::{draw, touches};
+use super::ir::{NONE, Op};
 use super::memory::Access;
 use super::sched::Sm;
 use super::state::{BARRIERS, BarrierState, Block, Cluster, Frame, Grid, Group, State, Warp};
@@ -99,6 +99,12 @@ impl Machine {
             triggered: 0,
             watched: false,
         };
+        if let Some(priorities) = &mut self.priorities {
+            let kernel = grid.kernel();
+            let code = &grid.program.code[kernel.start as usize..kernel.end as usize];
+            let is_place = |op: &Op| touches(op) || matches!(op, Op::Call(_));
+            priorities.launch(code.iter().filter(|i| is_place(&i.op)).count() as u64);
+        }
         let slot = free_slot(&mut self.grids);
         self.grids[slot] = Some(grid);
         self.queues[launch.device as usize].push_back(slot);
@@ -254,7 +260,12 @@ impl Machine {
                 self.shared.resize(block + 1, Vec::new());
             }
             self.shared[block].clear();
-            self.shared[block].resize(shared as usize, 0);
+            let system = if grid.program.reserved_shared {
+                self.config.reserved_shared
+            } else {
+                0
+            };
+            self.shared[block].resize((shared + system) as usize, 0);
             blocks.push(block);
         }
         self.clusters[cluster] = Some(Cluster {

@@ -178,6 +178,22 @@ impl Exec<'_> {
                 }
                 self.copy(warp, mask, op)?;
             }
+            Op::Fill { space, addr, size } => {
+                let addresses = self.addresses(warp, frame, *addr);
+                let sizes = *self.row(warp, frame, *size);
+                lanes!(mask, l, {
+                    let at = |h: Halt| (h, l as u32);
+                    let (address, size) = (addresses[l], sizes[l]);
+                    if !size.is_multiple_of(8) || size > 1 << 24 {
+                        return Err(at(Halt::illegal(format!("st.bulk of {size} bytes"))));
+                    }
+                    Self::aligned(address, 8).map_err(at)?;
+                    for i in (0..size).step_by(8) {
+                        let to = address.wrapping_add(i);
+                        self.store_lane(warp, *space, to, 8, 0, l).map_err(at)?;
+                    }
+                });
+            }
             Op::Tensor(op) => {
                 if !fresh && let Some(flow) = self.preempted(warp) {
                     return Ok(flow);
@@ -321,10 +337,16 @@ impl Exec<'_> {
             let reserved = u64::from(self.config.reserved_shared);
             let fault = Halt::fault(FaultKind::SharedOutOfBounds, address);
             let slot = slot.ok_or(Halt::fault(FaultKind::SharedOutOfBounds, address))?;
-            let at = (offset & 0xff_ffff).checked_sub(reserved);
-            match at {
-                Some(at) if offset < WINDOW && at + len <= self.shared[slot].len() as u64 => {
-                    Ok(Place::Shared(slot, at))
+            let room = self.shared[slot].len() as u64;
+            let own = u64::from(self.grid.shared_bytes()).min(room);
+            let offset_in_block = offset & 0xff_ffff;
+            match offset_in_block.checked_sub(reserved) {
+                Some(at) if offset < WINDOW && at + len <= own => Ok(Place::Shared(slot, at)),
+                // The system's part lies behind the block's, where the program asks for its address.
+                None if offset_in_block + len <= reserved
+                    && own + offset_in_block + len <= room =>
+                {
+                    Ok(Place::Shared(slot, own + offset_in_block))
                 }
                 _ => Err(fault),
             }
@@ -402,7 +424,7 @@ impl Exec<'_> {
     ) -> Result<(), Failed> {
         let low = align.max(1).next_power_of_two() - 1;
         if space == Space::Shared {
-            let memory = &self.shared[self.block_slot][..];
+            let memory = &self.shared[self.block_slot][..self.grid.shared_bytes() as usize];
             let reserved = u64::from(self.config.reserved_shared);
             let mut done = true;
             lanes!(mask, l, {

@@ -137,7 +137,13 @@ impl Exec<'_> {
             });
             inputs.vote |= vote & mine;
         }
-        let (row, p) = compute(op.kind, op.ty, &inputs);
+        let (row, p) = if op.ty == Ty::F32 && op.kind == WarpKind::ReduxMin {
+            (extreme(op, &inputs, f32::min), 0)
+        } else if op.ty == Ty::F32 && op.kind == WarpKind::ReduxMax {
+            (extreme(op, &inputs, f32::max), 0)
+        } else {
+            compute(op.kind, op.ty, &inputs)
+        };
         for &g in groups {
             let frame = warp.groups[g].frame;
             let mine = warp.groups[g].mask;
@@ -146,6 +152,39 @@ impl Exec<'_> {
             warp.groups[g].pc += 1;
         }
     }
+}
+
+/// `redux` of floats: NaN counts only with `.NaN`; −0 is less than 0.
+fn extreme(op: &WarpOp, i: &Inputs, pick: fn(f32, f32) -> f32) -> Row {
+    const NAN: u32 = 0x7fff_ffff;
+    let mut found: Option<f32> = None;
+    let mut any_nan = false;
+    lanes!(i.lanes, l, {
+        let x = f32::from_bits(i.a[l] as u32);
+        let x = if op.abs { x.abs() } else { x };
+        if x.is_nan() {
+            any_nan = true;
+        } else {
+            found = Some(match found {
+                None => x,
+                // Of two zeros `min` and `max` may give either.
+                Some(y) if x == y => {
+                    let negative = pick(-1.0, 1.0) < 0.0;
+                    if x.is_sign_negative() == negative {
+                        x
+                    } else {
+                        y
+                    }
+                }
+                Some(y) => pick(x, y),
+            });
+        }
+    });
+    let bits = match found {
+        Some(x) if !(op.nan && any_nan) => x.to_bits(),
+        _ => NAN,
+    };
+    [u64::from(bits); 32]
 }
 
 fn compute(kind: WarpKind, ty: Ty, i: &Inputs) -> (Row, u32) {

@@ -18,7 +18,7 @@ mod weak;
 
 pub use barrier::release as barrier_release;
 pub use special::thread_index;
-pub use weak::Deferred;
+pub use weak::{Deferred, touches};
 
 use rand_core::RngCore;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -322,6 +322,7 @@ impl Exec<'_> {
             | Op::StoreVector { .. }
             | Op::Atomic(_)
             | Op::Copy(_)
+            | Op::Fill { .. }
             | Op::Tensor(_)
             | Op::Mbarrier(_)
             | Op::AddressOf { .. }
@@ -337,7 +338,7 @@ impl Exec<'_> {
                     | Op::Store { space, .. }
                     | Op::StoreVector { space, .. } => *space != Space::Local,
                     Op::Atomic(op) => op.space != Space::Local,
-                    Op::Copy(_) | Op::Tensor(_) | Op::Mbarrier(_) => true,
+                    Op::Copy(_) | Op::Fill { .. } | Op::Tensor(_) | Op::Mbarrier(_) => true,
                     _ => false,
                 };
                 if touches && matches!(done, Ok(Flow::Next)) {

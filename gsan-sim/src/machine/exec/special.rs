@@ -58,6 +58,10 @@ impl Exec<'_> {
             }
             Special::ReservedSharedEnd => all(u64::from(self.config.reserved_shared)),
             Special::ReservedSharedBegin => all(0),
+            // What the system keeps where is its own affair; cooperative groups ask for the second place.
+            Special::ReservedSharedOffset(n) => {
+                all(u64::from(self.config.reserved_shared) / 2 * u64::from(n))
+            }
             Special::ClusterId(d) => all(at(self.block.index, d) / at(grid.cluster, d).max(1)),
             Special::NclusterId(d) => all(clusters(d)),
             Special::ClusterCtaId(d) => all(at(self.block.index, d) % at(grid.cluster, d).max(1)),

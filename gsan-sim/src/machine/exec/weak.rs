@@ -92,6 +92,7 @@ impl Exec<'_> {
         };
         let (next, frame) = (group.pc, group.frame);
         let results: &[Reg] = match op {
+            _ if !touches(op) => &[],
             Op::Load { d, .. } => std::slice::from_ref(d),
             Op::LoadVector { d, .. } => d,
             Op::Atomic(op) => &op.d,
@@ -386,7 +387,7 @@ impl Exec<'_> {
 }
 
 /// Whether an instruction reads or writes memory that others see.
-fn touches(op: &Op) -> bool {
+pub fn touches(op: &Op) -> bool {
     match op {
         Op::Load { space, .. }
         | Op::LoadVector { space, .. }

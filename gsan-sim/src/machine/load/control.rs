@@ -258,6 +258,8 @@ impl<'a> Decoder<'_, 'a> {
             c: 0,
             vote: PredSrc::TRUE,
             mask: NONE,
+            abs: has("abs"),
+            nan: has("NaN"),
         };
         let pick = |list: &[(&str, WarpKind)]| list.iter().find(|(w, _)| has(w)).map(|(_, k)| *k);
         match i.opcode {
@@ -320,7 +322,9 @@ impl<'a> Decoder<'_, 'a> {
                     ("or", WarpKind::ReduxOr),
                     ("xor", WarpKind::ReduxXor),
                 ];
-                let Some(kind) = pick(&kinds).filter(|_| ty.is_int()) else {
+                let float = |kind| matches!(kind, WarpKind::ReduxMin | WarpKind::ReduxMax);
+                let fits = |kind: &WarpKind| ty.is_int() || ty == Ty::F32 && float(*kind);
+                let Some(kind) = pick(&kinds).filter(fits) else {
                     return unsupported("");
                 };
                 op.kind = kind;

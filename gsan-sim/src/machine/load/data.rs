@@ -177,12 +177,16 @@ impl<'a> Decoder<'_, 'a> {
     }
 
     fn store(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
+        if mods.has("bulk") {
+            let addr = self.memory_operand(i, 0)?;
+            let size = self.source(self.operand(i, 1)?, Ty::U64)?;
+            let space = space(mods.words).unwrap_or(Space::Generic);
+            self.emit(Op::Fill { space, addr, size });
+            return Ok(());
+        }
         let Some(ty) = mods.ty() else {
             return invalid("`st` without a type");
         };
-        if mods.has("async") || mods.has("bulk") {
-            return unsupported("");
-        }
         let place = self.address(self.operand(i, 0)?)?;
         let Place::Memory(addr) = place else {
             return invalid("store to a kernel's parameter");
@@ -193,6 +197,7 @@ impl<'a> Decoder<'_, 'a> {
         }
         let ty = if ty == Ty::B128 { Ty::B64 } else { ty };
         let mem = mem(ty, ty);
+        let bytes = values.len() as u64 * u64::from(mem.bytes);
         let space = self.space_of(mods, place);
         match values[..] {
             [a] => self.emit(Op::Store {
@@ -208,13 +213,38 @@ impl<'a> Decoder<'_, 'a> {
                 a: values.into(),
             }),
         }
+        if mods.has("async") {
+            self.complete(i, mods, 2, bytes)?;
+        }
+        Ok(())
+    }
+
+    /// What an asynchronous store or reduction, done at issue, tells its mbarrier.
+    fn complete(
+        &mut self,
+        i: &Instruction<'a>,
+        mods: &Mods<'_>,
+        operand: usize,
+        bytes: u64,
+    ) -> Decoded<()> {
+        if !mods.has("mbarrier::complete_tx::bytes") {
+            return Ok(());
+        }
+        let addr = self.memory_operand(i, operand)?;
+        let (a, tx) = (self.constant(1), self.constant(bytes));
+        self.emit(Op::Mbarrier(Box::new(Mbarrier {
+            op: MbarrierOp::CompleteTx,
+            space: Space::SharedCluster,
+            addr,
+            d: NONE,
+            p: NONE,
+            a,
+            tx,
+        })));
         Ok(())
     }
 
     fn atomic(&mut self, i: &Instruction<'a>, mods: &Mods<'_>, result: bool) -> Decoded<()> {
-        if mods.has("async") {
-            return unsupported("");
-        }
         let Some(ty) = mods.ty() else {
             return invalid("an atomic without a type");
         };
@@ -250,6 +280,9 @@ impl<'a> Decoder<'_, 'a> {
             b: b.into(),
             c,
         })));
+        if mods.has("async") {
+            self.complete(i, mods, 2, u64::from(ty.bytes()))?;
+        }
         Ok(())
     }
 

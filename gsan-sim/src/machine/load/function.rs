@@ -521,6 +521,11 @@ impl<'a> Decoder<'_, 'a> {
         self.function.takes_param_address = true;
     }
 
+    /// Notes that the system's part of shared memory needs room.
+    pub fn take_reserved_shared(&mut self) {
+        self.program.reserved_shared = true;
+    }
+
     /// Whether a kernel is being decoded.
     pub fn in_kernel(&self) -> bool {
         self.function.entry

@@ -228,6 +228,21 @@ fn declare_functions<'a>(
             .symbols
             .insert(f.name, Symbol::Function(index as u32));
     }
+    for item in &module.items {
+        if let Item::Other { span, .. } = item
+            && let Some((alias, of)) = context.text.get(span.clone()).and_then(alias)
+            && let Some(&symbol) = context.symbols.get(of)
+        {
+            context.symbols.insert(alias, symbol);
+        }
+    }
+}
+
+/// The two names in `.alias NAME, FUNCTION;`.
+fn alias(text: &str) -> Option<(&str, &str)> {
+    let names = text.trim().strip_prefix(".alias")?.trim_end_matches(';');
+    let (alias, of) = names.split_once(',')?;
+    Some((alias.trim(), of.trim()))
 }
 
 /// Gives `.global` and `.const` variables memory and their first values; returns the bytes of constants.

@@ -21,6 +21,10 @@ pub fn decode<'a>(d: &mut Decoder<'_, 'a>, i: &Instruction<'a>) -> Decoded<()> {
         | "griddepcontrol" | "pmevent" => d.control(i, &mods),
         "ldmatrix" | "stmatrix" | "mma" | "wmma" | "wgmma" => d.matrix(i, &mods),
         "tcgen05" => d.tcgen05(i, &mods),
+        "multimem" => unsupported("a multicast object needs several devices"),
+        "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" | "istypep" => {
+            unsupported("textures and surfaces are not simulated")
+        }
         "mov" => d.mov(i, &mods),
         "setp" => d.setp(i, &mods),
         "set" => d.set(i, &mods),

@@ -89,6 +89,12 @@ impl<'a> Decoder<'_, 'a> {
             return Ok(self.constant((32 + offset) as u64));
         }
         if let Some(s) = special(name) {
+            if matches!(
+                s,
+                Special::ReservedSharedBegin | Special::ReservedSharedOffset(_)
+            ) {
+                self.take_reserved_shared();
+            }
             let d = self.fresh();
             self.emit_always(Op::Special { d, s });
             return Ok(d);
@@ -339,7 +345,9 @@ pub fn special(name: &str) -> Option<Special> {
         "%total_smem_size" => Special::TotalSharedSize,
         "%aggr_smem_size" => Special::AggregateSharedSize,
         "%reserved_smem_offset_begin" => Special::ReservedSharedBegin,
-        "%reserved_smem_offset_end" => Special::ReservedSharedEnd,
+        "%reserved_smem_offset_end" | "%reserved_smem_offset_cap" => Special::ReservedSharedEnd,
+        "%reserved_smem_offset_0" => Special::ReservedSharedOffset(0),
+        "%reserved_smem_offset_1" => Special::ReservedSharedOffset(1),
         "%clusterid" => Special::ClusterId(dimension),
         "%nclusterid" => Special::NclusterId(dimension),
         "%cluster_ctaid" => Special::ClusterCtaId(dimension),
