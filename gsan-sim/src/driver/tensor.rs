@@ -47,11 +47,11 @@ driver_api! {
         let mut bytes = [0; DIMENSIONS - 1];
         for (i, stride) in bytes.iter_mut().take(rank - 1).enumerate() {
             *stride = strides.at(i)?;
-            require(*stride % 16 == 0 && *stride < 1 << 40)?;
+            require(stride.is_multiple_of(16) && *stride < 1 << 40)?;
         }
         let line = 16 << swizzle;
         let inner = u64::from(boxes[0]) * ty.bytes();
-        require(address % 16 == 0 && inner % 16 == 0 && (line == 16 || inner <= line))?;
+        require(address.is_multiple_of(16) && inner.is_multiple_of(16) && (line == 16 || inner <= line))?;
         require(fill == 0 || ty.is_float())?;
         map.set(
             TensorMap {
@@ -70,7 +70,7 @@ driver_api! {
     }
     fn cuTensorMapReplaceAddress(_s, map: Out<[u8; BYTES]>, address: u64) {
         map.require()?;
-        require(address % 16 == 0)?;
+        require(address.is_multiple_of(16))?;
         // The address is the map's first word.
         map.cast::<u64>().set(address)
     }

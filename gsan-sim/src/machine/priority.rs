@@ -5,8 +5,10 @@
 //! beforehand, the running warp drops below all others. A bug that needs one warp to stand still at one place while others
 //! run on, however long, needs one change point there.
 //!
-//! How long a program is is not known beforehand: a run first chooses how far apart its change points are, all orders of
-//! magnitude being as likely, then where they are.
+//! How long a program is is not known beforehand; what is known is how many places its kernel has. Three quarters of the runs
+//! have their change point among the first so many places that are passed, the others later, farther being rarer. Seeds in a row
+//! spread it evenly, each place twice, with opposite priorities: a short program's places are all tried within few dozen
+//! seeds. One run in four has many change points, close together.
 //!
 //! Who waits in a loop must not keep the others from what it waits for: a warp drops when it sleeps, when a turn of a loop has
 //! read what the turn before had read and has written nothing, and after a long time in any case.
@@ -14,10 +16,9 @@
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Change points are at most so far apart, in powers of two.
-const FARTHEST: u32 = 12;
-/// Change points of a run.
-const DEPTH: u32 = 24;
+/// Change points of a run that has many, and their largest distance as a power of two.
+const MANY: u32 = 24;
+const CLOSE: u32 = 6;
 /// Instructions after which a warp drops in any case.
 const LONGEST: u32 = 50_000;
 /// Depth of calls to which loops are watched.
@@ -27,12 +28,16 @@ const CALLS: usize = 4;
 #[derive(Debug)]
 pub struct Priorities {
     rng: Xoshiro256PlusPlus,
+    /// Two seeds share all choices; one of them has the priorities reversed.
+    pair: u64,
+    reversed: bool,
+    grids: u64,
     /// Below all priorities that are taken.
     lowest: i64,
-    /// Change points that are left, their mean distance as a power of two, and operations until the next.
+    /// Change points that are left, the largest distance of those behind the next, and places until that.
     left: u32,
-    distance: u32,
-    until: u32,
+    distance: u64,
+    until: u64,
 }
 
 /// What the schedule knows of a warp.
@@ -58,27 +63,56 @@ struct Watch {
 
 impl Priorities {
     pub fn new(seed: u64) -> Priorities {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x70_6374);
-        let distance = 1 + rng.next_u32() % FARTHEST;
-        let mut new = Priorities {
-            rng,
+        let pair = seed >> 1;
+        Priorities {
+            rng: Xoshiro256PlusPlus::seed_from_u64(pair ^ 0x70_6374),
+            pair,
+            reversed: seed & 1 == 1,
+            grids: 0,
             lowest: 0,
-            left: DEPTH,
-            distance,
+            left: 0,
+            distance: 1,
             until: 0,
-        };
-        new.until = new.next();
-        new
+        }
     }
 
-    fn next(&mut self) -> u32 {
-        self.rng.next_u32() & ((1 << self.distance) - 1)
+    /// A grid is launched whose kernel has so many places: it gets change points.
+    pub fn launch(&mut self, places: u64) {
+        let places = places.max(1);
+        // The fractions of the golden ratio's multiples lie evenly.
+        let number = (self.pair >> 2) * 3 + (self.pair & 3) + 101 * self.grids;
+        let fraction = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        self.grids += 1;
+        if self.pair & 3 == 3 {
+            self.left = MANY;
+            self.distance = 2 << (self.rng.next_u32() % CLOSE);
+            self.until = self.next();
+            return;
+        }
+        self.left = 1;
+        let (mut from, mut len, mut rest) = (0, places, fraction);
+        // The first stretch has three quarters of the odds, each later one, twice as long, half of what is left.
+        let mut share: u64 = 3 << 30;
+        while rest >= share && len < 1 << 24 {
+            rest -= share;
+            (from, len) = (from + len, 2 * len);
+            share = if share == 3 << 30 { 1 << 29 } else { share / 2 };
+            if share == 0 {
+                break;
+            }
+        }
+        self.until = from + rest.min(share) * len / share.max(1);
+    }
+
+    fn next(&mut self) -> u64 {
+        u64::from(self.rng.next_u32()) % self.distance
     }
 
     /// Of a new warp: above all that have dropped.
     pub fn rank(&mut self) -> Rank {
+        let priority = self.rng.next_u32();
         Rank {
-            priority: i64::from(self.rng.next_u32()),
+            priority: i64::from(if self.reversed { !priority } else { priority }),
             ..Rank::default()
         }
     }
@@ -177,7 +211,20 @@ mod tests {
         p.drop(&mut a);
         p.drop(&mut b);
         assert!(b.priority < a.priority && a.priority < c.priority);
-        let changes = (0..1 << 20).filter(|_| p.is_change()).count();
-        assert_eq!(changes, DEPTH as usize);
+    }
+
+    #[test]
+    fn seeds_in_a_row_try_every_place_of_a_short_program() {
+        let place = |seed| {
+            let mut p = Priorities::new(seed);
+            p.launch(20);
+            (0..1 << 20).find(|_| p.is_change())
+        };
+        for wanted in 0..20u32 {
+            let near = |seed: &u64| place(*seed).is_some_and(|p: u32| p.abs_diff(wanted) < 2);
+            assert!((0..64).filter(|s| s % 2 == 0).any(|s| near(&s)), "{wanted}");
+        }
+        let far = (0..256).filter(|&seed| place(seed) > Some(20)).count();
+        assert!((16..128).contains(&far), "{far}");
     }
 }

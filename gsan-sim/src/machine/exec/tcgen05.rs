@@ -141,7 +141,7 @@ impl Exec<'_> {
 
     fn free_columns(&mut self, start: u32, n: u32) -> Result<(), Halt> {
         let grains = n.div_ceil(GRAIN);
-        if start % GRAIN != 0 || start + n > COLUMNS || n == 0 {
+        if !start.is_multiple_of(GRAIN) || start + n > COLUMNS || n == 0 {
             return illegal(format!(
                 "{n} columns from {start} are not what was allocated"
             ));

@@ -34,7 +34,7 @@ impl Exec<'_> {
             let boxes = boxes(&map, &coordinates, op.rows).map_err(at)?;
             let targets = self.targets(shared[l], self.blocks(warp, op.blocks, l));
             for &target in &targets {
-                if target % SHARED_ALIGN != 0 {
+                if !target.is_multiple_of(SHARED_ALIGN) {
                     return Err(at(Halt::fault(FaultKind::Misaligned, target)));
                 }
             }
@@ -76,7 +76,7 @@ impl Exec<'_> {
     }
 
     fn tensor_map(&mut self, warp: &Warp, address: u64, l: usize) -> Result<TensorMap, Halt> {
-        if address % MAP_ALIGN != 0 {
+        if !address.is_multiple_of(MAP_ALIGN) {
             return Err(Halt::fault(FaultKind::Misaligned, address));
         }
         let mut bytes = [0; BYTES];

@@ -113,7 +113,7 @@ impl<'a> Decoder<'_, 'a> {
             return unsupported("");
         };
         // Volta's form with 8 rows has its own fragments; those with scales or gaps have more operands.
-        let whole = depth * a.bits() as usize % 128 == 0 || a == Element::F64;
+        let whole = (depth * a.bits() as usize).is_multiple_of(128) || a == Element::F64;
         if !matches!((rows, columns), (8 | 16, 8))
             || !whole
             || !mods.has("row")
