@@ -69,6 +69,7 @@ fn names() -> Catalogue {
             ptx_line: 80,
             function: "k".into(),
             inlined_at: vec![],
+            called_from: Vec::new(),
         }],
         ..Default::default()
     });

@@ -151,6 +151,7 @@ mod tests {
                 ptx_line: line,
                 function: "k".into(),
                 inlined_at: vec![],
+                called_from: Vec::new(),
             }),
         }
     }

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::report::{Instrumentation, Site, UnsupportedInstruction};
 use crate::request::{KernelInfo, ParamInfo};
+use gsan_ptx::Place;
 use gsan_ptx::ast::{Item, Space, Statement};
 use gsan_ptx::hook::names::{MODULE, PREFIX};
 use gsan_ptx::instrument::{EntryInfo, GlobalVar, InstrumentError, Options};
@@ -71,7 +72,7 @@ pub(crate) fn instrumented(
             });
         }
         blind |= result.blind_function;
-        all.add(prepared(name, ptx, result));
+        all.add(prepared(name, ptx, result, modules.len() == 1));
     }
     if blind {
         // Any kernel may call that function.
@@ -89,15 +90,23 @@ fn follows_grid_wait(before: &str, after: &str) -> bool {
     !before.contains("griddepcontrol.wait") || after.contains("__gsan_grid_wait, (")
 }
 
-fn prepared(name: &str, ptx: &str, result: gsan_ptx::Instrumented) -> Prepared {
+/// `alone`: no other module can call this one's functions.
+fn prepared(name: &str, ptx: &str, result: gsan_ptx::Instrumented, alone: bool) -> Prepared {
     let linked = result.already_linked;
     let linked_files = if linked {
         source_files(ptx)
     } else {
         HashMap::new()
     };
+    let callers = match alone {
+        true => gsan_ptx::site::callers(ptx, &result.sites),
+        false => HashMap::new(),
+    };
+    let sites = result.sites.iter().enumerate();
     Prepared {
-        sites: result.sites.iter().map(|s| site(s, name)).collect(),
+        sites: sites
+            .map(|(n, s)| site(s, name, callers.get(&n).map_or(&[], Vec::as_slice)))
+            .collect(),
         unsupported: result
             .unsupported
             .into_iter()
@@ -293,8 +302,14 @@ fn variables(globals: &[GlobalVar]) -> Vec<String> {
     users.map(|g| g.name.clone()).collect()
 }
 
-fn site(site: &gsan_ptx::Site, module: &str) -> Site {
-    let mut places = site.user_places().iter();
+/// `callers` are the user's places that call the function of a library which has no such place itself.
+fn site(site: &gsan_ptx::Site, module: &str, callers: &[Vec<Place>]) -> Site {
+    let (own, several) = match callers {
+        [only] => (&only[..], &[][..]),
+        several => (site.user_places(), several),
+    };
+    let mut places = own.iter();
+    let plain = |p: &Place| (p.file.to_string(), p.line, p.column);
     let column = |c: u32| Some(c).filter(|&c| c != 0);
     let (file, line, at) = match places.next() {
         Some(place) => (place.file.to_string(), place.line, column(place.column)),
@@ -306,8 +321,11 @@ fn site(site: &gsan_ptx::Site, module: &str) -> Site {
         column: at,
         ptx_line: site.ptx_line,
         function: site.function.to_string(),
-        inlined_at: places
-            .map(|p| (p.file.to_string(), p.line, p.column))
+        inlined_at: places.map(plain).collect(),
+        called_from: several
+            .iter()
+            .filter_map(|c| c.first())
+            .map(plain)
             .collect(),
     }
 }
@@ -377,6 +395,41 @@ mod tests {
                 .unwrap()
                 .contains("st.global")
         );
+    }
+
+    #[test]
+    fn a_librarys_own_function_is_told_at_its_call() {
+        let text = |more: &str| {
+            format!(
+                ".version 7.0\n.target sm_80\n.address_size 64\n.func atomicAdd(.param .b64 p)\n{{\n.reg .b64 %p; .reg .b32 %r;\n\
+                 .loc 2 30 3\nld.param.u64 %p, [p];\natom.add.u32 %r, [%p], 1;\nret;\n}}\n.visible .entry k(.param .u64 p)\n{{\n\
+                 .reg .b64 %p;\nld.param.u64 %p, [p];\n.loc 1 7 5\n{{ .param .b64 q; call.uni atomicAdd, (q); }}\n{more}ret;\n}}\n\
+                 .file 1 \"user.cu\"\n.file 2 \"sm_60_atomic_functions.hpp\"\n"
+            )
+        };
+        let site = |text: &str, modules: usize| {
+            let other = text.replace("k(", "other(").replace("atomicAdd", "another");
+            let all = [("m.ptx", text), ("n.ptx", &*other)];
+            let prepared = instrumented("p", &all[..modules], RUNTIME, true, true).unwrap();
+            prepared.sites[0].clone()
+        };
+        let one = site(&text(""), 1);
+        assert_eq!((one.file.as_str(), one.line), ("user.cu", 7));
+        assert_eq!(
+            (one.function.as_str(), one.called_from),
+            ("atomicAdd", vec![])
+        );
+        let more = ".loc 1 9 5\n{ .param .b64 q; call.uni atomicAdd, (q); }\n";
+        let two = site(&text(more), 1);
+        assert_eq!(
+            (two.file.as_str(), two.line),
+            ("sm_60_atomic_functions.hpp", 30)
+        );
+        let calls = [("user.cu".to_string(), 7, 5), ("user.cu".to_string(), 9, 5)];
+        assert_eq!(two.called_from, calls);
+        // Another module may call it too.
+        let linked = site(&text(""), 2);
+        assert_eq!((linked.line, linked.called_from.len()), (30, 0));
     }
 
     #[test]

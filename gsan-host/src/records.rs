@@ -166,6 +166,7 @@ fn site(side: &RaceSide, kernel: Option<&str>, names: &Catalogue) -> Option<Site
         ptx_line: 0,
         function: kernel.unwrap_or_default().to_string(),
         inlined_at: Vec::new(),
+        called_from: Vec::new(),
     })
 }
 
@@ -229,6 +230,7 @@ mod tests {
             ptx_line: 70 + line,
             function: "k".into(),
             inlined_at: vec![],
+            called_from: Vec::new(),
         };
         names.modules.push(ModuleNames {
             name: "a.ptx".into(),

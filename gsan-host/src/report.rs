@@ -161,6 +161,9 @@ pub struct Site {
     pub function: String,
     /// The call chain that was inlined here, innermost first: file, line, column.
     pub inlined_at: Vec<(String, u32, u32)>,
+    /// Of a library's function that was not inlined (`nvcc -G`): the places that call it, if there are several. One of them it
+    /// was; where there is only one, that is `file` and `line`.
+    pub called_from: Vec<(String, u32, u32)>,
 }
 
 /// Tallies of a run; `None` where they could not be read (a dead context).

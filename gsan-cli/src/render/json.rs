@@ -112,6 +112,8 @@ pub(super) struct SiteEntry {
     pub function: String,
     #[serde(default)]
     pub inlined_at: Vec<Place>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub called_from: Vec<Place>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -300,21 +302,22 @@ pub(super) fn side(s: &Side, report: &Report) -> SideEntry {
 }
 
 fn site(s: &Site) -> SiteEntry {
+    let places = |all: &[(String, u32, u32)]| {
+        let place = |(file, line, column): &(String, u32, u32)| Place {
+            file: file.clone(),
+            line: *line,
+            column: *column,
+        };
+        all.iter().map(place).collect()
+    };
     SiteEntry {
         file: s.file.clone(),
         line: s.line,
         column: s.column,
         ptx_line: s.ptx_line,
         function: s.function.clone(),
-        inlined_at: s
-            .inlined_at
-            .iter()
-            .map(|(file, line, column)| Place {
-                file: file.clone(),
-                line: *line,
-                column: *column,
-            })
-            .collect(),
+        inlined_at: places(&s.inlined_at),
+        called_from: places(&s.called_from),
     }
 }
 

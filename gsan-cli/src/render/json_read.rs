@@ -1,8 +1,8 @@
 //! Reads a JSON report back.
 
 use super::json::{
-    Document, InstrumentationEntry, Launch, PastEndEntry, Printed, RaceEntry, SCHEMA_VERSION,
-    SideEntry, SiteEntry, Unsupported,
+    Document, InstrumentationEntry, Launch, PastEndEntry, Place, Printed, RaceEntry,
+    SCHEMA_VERSION, SideEntry, SiteEntry, Unsupported,
 };
 use crate::names::Named;
 use gsan_host::report::*;
@@ -187,17 +187,18 @@ fn side(s: SideEntry) -> Result<Side, String> {
 }
 
 fn site(s: SiteEntry) -> Site {
+    let places = |all: Vec<Place>| {
+        let place = |p: Place| (p.file, p.line, p.column);
+        all.into_iter().map(place).collect()
+    };
     Site {
         file: s.file,
         line: s.line,
         column: s.column,
         ptx_line: s.ptx_line,
         function: s.function,
-        inlined_at: s
-            .inlined_at
-            .into_iter()
-            .map(|p| (p.file, p.line, p.column))
-            .collect(),
+        inlined_at: places(s.inlined_at),
+        called_from: places(s.called_from),
     }
 }
 

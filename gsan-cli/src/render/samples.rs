@@ -93,6 +93,7 @@ pub fn racy_report() -> Report {
                 ptx_line: 88,
                 function: "_Z8consumerPjS_".into(),
                 inlined_at: vec![("handoff.cu".into(), 30, 5)],
+                called_from: Vec::new(),
             }),
         },
         prior: Side {

@@ -88,10 +88,15 @@ fn result(report: &Report, race: &Race) -> Value {
         .unwrap_or(0);
     let mut related = Vec::new();
     if let Some(site) = &race.current.site {
-        for (file, line, column) in &site.inlined_at {
+        let inlined = site.inlined_at.iter().map(|p| (p, "inlined here"));
+        let called = site
+            .called_from
+            .iter()
+            .map(|p| (p, "called here, or at another such place"));
+        for ((file, line, column), what) in inlined.chain(called) {
             related.push(json!({
                 "physicalLocation": physical(file, *line, Some(*column)),
-                "message": { "text": "inlined here" },
+                "message": { "text": what },
             }));
         }
     }

@@ -221,6 +221,29 @@ fn write_site(
             &format!("inlined at {}:{line}:{column}", clean(file)),
         );
     }
+    if let Some(callers) = called_from(site) {
+        note(out, gutter, &callers);
+    }
+}
+
+/// `called from a.cu:7:5 or a.cu:9:5`, of a library's function that was not inlined.
+pub(super) fn called_from(site: &Site) -> Option<String> {
+    let (last, others) = site.called_from.split_last()?;
+    let place = |(file, line, column): &(String, u32, u32)| {
+        let column = if *column > 0 {
+            format!(":{column}")
+        } else {
+            String::new()
+        };
+        format!("{}:{line}{column}", clean(file))
+    };
+    let others: Vec<String> = others.iter().map(place).collect();
+    let or = if others.is_empty() { "" } else { " or " };
+    Some(format!(
+        "called from {}{or}{}",
+        others.join(", "),
+        place(last)
+    ))
 }
 
 fn note(out: &mut String, gutter: usize, text: &str) {

@@ -95,6 +95,21 @@ fn the_earlier_line_is_shown_where_it_is_known() {
 }
 
 #[test]
+fn callers_of_a_librarys_function_are_listed() {
+    let mut report = racy_report();
+    let site = report.races[0].current.site.as_mut().unwrap();
+    site.called_from = vec![("a.cu".into(), 7, 5), ("a.cu".into(), 9, 0)];
+    let text = plain(&report, &Sources::new());
+    assert!(
+        text.contains("= called from a.cu:7:5 or a.cu:9\n"),
+        "{text}"
+    );
+    let json = crate::render::json::render(&report, &[]);
+    let (again, _) = crate::render::json_read::read(&json).unwrap();
+    assert_eq!(again.races, report.races);
+}
+
+#[test]
 fn control_characters_from_outside_do_not_reach_the_terminal() {
     let mut report = broken_report();
     report.message = Some("a\u{1b}[2Jb\u{7}".into());

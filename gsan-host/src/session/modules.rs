@@ -76,6 +76,7 @@ impl LoadedModule {
                 ptx_line: line,
                 function: kernel.to_string(),
                 inlined_at: Vec::new(),
+                called_from: Vec::new(),
             })
         })
     }
