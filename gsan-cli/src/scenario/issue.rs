@@ -8,7 +8,8 @@ use crate::ptx::one_line;
 use crate::render::json::Printed;
 use gsan_host::report::Report;
 use gsan_host::{
-    self as host, EventId, LaunchSpec, MemoryKind, ModuleId, ReadId, Session, StreamId, Wait,
+    self as host, Capture, EventId, Graph, GraphId, LaunchSpec, MemoryKind, ModuleId, NodeWork,
+    ReadId, Session, StreamId, Wait,
 };
 
 /// Bytes of initial content made at a time.
@@ -28,6 +29,10 @@ pub struct Issuer<'a> {
     streams: Vec<StreamId>,
     events: Vec<Option<EventId>>,
     reads: Vec<ReadId>,
+    /// By graph: ready to launch; made when it is needed, since its addresses must be known.
+    graphs: Vec<Option<GraphId>>,
+    /// Captures under way, with their graph.
+    captures: Vec<(usize, Capture)>,
     /// How many steps are issued.
     steps: usize,
 }
@@ -45,6 +50,8 @@ impl<'a> Issuer<'a> {
             streams: Vec::new(),
             events: vec![None; scenario.events.len()],
             reads: Vec::new(),
+            graphs: vec![None; scenario.graphs.len()],
+            captures: Vec::new(),
             steps: steps.unwrap_or(scenario.steps.len()),
         }
     }
@@ -84,58 +91,33 @@ impl<'a> Issuer<'a> {
     }
 
     fn step(&mut self, step: &Step) -> host::Result<()> {
+        if self.captured(step)? {
+            return Ok(());
+        }
         match &step.action {
             Action::Launch(launch) => {
                 let stream = self.stream(step)?;
-                let args = launch
-                    .args
-                    .iter()
-                    .map(|a| self.argument(a))
-                    .collect::<host::Result<_>>()?;
-                self.session.launch(&LaunchSpec {
-                    module: self.modules[launch.module],
-                    kernel: launch.kernel.clone(),
-                    grid: launch.grid,
-                    block: launch.block,
-                    cluster: launch.cluster,
-                    dynamic_shared: launch.shared,
-                    cooperative: launch.cooperative,
-                    pdl: launch.pdl,
-                    stream,
-                    args,
-                })?;
-                Ok(())
+                let spec = self.launch_spec(launch, stream)?;
+                self.session.launch(&spec).map(|_| ())
             }
             Action::Record { event } => {
                 let stream = self.stream(step)?;
-                let id = match self.events[*event] {
-                    Some(id) => id,
-                    None => {
-                        let name = &self.prepared.scenario.events[*event];
-                        let id = self.session.event(name, self.device_of(step))?;
-                        *self.events[*event].insert(id)
-                    }
-                };
+                let id = self.event(*event, step)?;
                 self.session.record(id, stream)
             }
             Action::Wait { event } => {
                 let stream = self.stream(step)?;
-                match self.events[*event] {
-                    Some(id) => self.session.wait(stream, id),
-                    // The parser has seen an earlier step that records it.
-                    None => Ok(()),
-                }
+                let id = self.event(*event, step)?;
+                self.session.wait(stream, id)
             }
             Action::Synchronize(target) => {
-                let what = match target {
-                    SyncTarget::Device => Wait::Device,
-                    SyncTarget::Stream(stream) => Wait::Stream(self.streams[*stream]),
-                    SyncTarget::Event(event) => match self.events[*event] {
-                        Some(id) => Wait::Event(id),
-                        None => return Ok(()),
-                    },
-                };
+                let what = self.waited_for(*target, step)?;
                 self.session.synchronize(what)
+            }
+            Action::Query(target) => {
+                let what = self.waited_for(*target, step)?;
+                while !self.session.query(what)? {}
+                Ok(())
             }
             Action::Memset { buffer, value } => {
                 let stream = self.stream(step)?;
@@ -167,6 +149,161 @@ impl<'a> Issuer<'a> {
                 Ok(())
             }
             Action::Allocate { buffer } => self.allocate(*buffer),
+            Action::Forget { at, bytes } => {
+                let stream = self.stream(step)?;
+                let address = self.address(at.buffer)?.address + at.offset;
+                self.session.forget(address, *bytes, stream)
+            }
+            Action::LaunchGraph { graph } => {
+                let stream = self.stream(step)?;
+                let id = match self.graphs[*graph] {
+                    Some(id) => id,
+                    None if self.prepared.scenario.graphs[*graph].captured => {
+                        let name = &self.prepared.scenario.graphs[*graph].name;
+                        let message = format!("the capture of `{name}` has not ended");
+                        return Err(host::Error::Graph(message));
+                    }
+                    None => {
+                        let built = self.build(*graph)?;
+                        self.make(*graph, built, self.device_of(step))?
+                    }
+                };
+                self.session.launch_graph(id, stream)
+            }
+            Action::Capture { graph } => {
+                let stream = self.stream(step)?;
+                self.captures.push((*graph, Capture::begin(stream)));
+                Ok(())
+            }
+            Action::EndCapture { graph } => {
+                let Some(place) = self.captures.iter().position(|(g, _)| g == graph) else {
+                    let name = &self.prepared.scenario.graphs[*graph].name;
+                    let message = format!("`{name}` is not being captured");
+                    return Err(host::Error::Graph(message));
+                };
+                let (_, capture) = self.captures.swap_remove(place);
+                let captured = capture.end()?;
+                self.make(*graph, captured, self.device_of(step))
+                    .map(|_| ())
+            }
+            Action::Empty => Ok(()),
+        }
+    }
+
+    fn launch_spec(&self, launch: &Launch, stream: StreamId) -> host::Result<LaunchSpec> {
+        let args = launch.args.iter().map(|a| self.argument(a));
+        Ok(LaunchSpec {
+            module: self.modules[launch.module],
+            kernel: launch.kernel.clone(),
+            grid: launch.grid,
+            block: launch.block,
+            cluster: launch.cluster,
+            dynamic_shared: launch.shared,
+            cooperative: launch.cooperative,
+            pdl: launch.pdl,
+            stream,
+            args: args.collect::<host::Result<_>>()?,
+        })
+    }
+
+    /// The event, made on first use: a wait for one that is recorded later finds nothing in it.
+    fn event(&mut self, event: usize, step: &Step) -> host::Result<EventId> {
+        if let Some(id) = self.events[event] {
+            return Ok(id);
+        }
+        let name = &self.prepared.scenario.events[event];
+        let id = self.session.event(name, self.device_of(step))?;
+        Ok(*self.events[event].insert(id))
+    }
+
+    fn waited_for(&mut self, target: SyncTarget, step: &Step) -> host::Result<Wait> {
+        Ok(match target {
+            SyncTarget::Device => Wait::Device,
+            SyncTarget::Stream(stream) => Wait::Stream(self.streams[stream]),
+            SyncTarget::Event(event) => Wait::Event(self.event(event, step)?),
+        })
+    }
+
+    /// What a node does; none for another graph.
+    fn work(&self, action: &Action, stream: StreamId) -> host::Result<Option<NodeWork>> {
+        Ok(Some(match action {
+            Action::Launch(launch) => NodeWork::Launch(self.launch_spec(launch, stream)?),
+            Action::Memset { buffer, value } => {
+                let at = self.address(*buffer)?;
+                NodeWork::Memset {
+                    address: at.address,
+                    value: *value,
+                    bytes: at.bytes,
+                }
+            }
+            Action::Copy { from, to, bytes } => NodeWork::Copy {
+                to: self.address(to.buffer)?.address + to.offset,
+                from: self.address(from.buffer)?.address + from.offset,
+                bytes: *bytes,
+            },
+            Action::Empty => NodeWork::Empty,
+            _ => return Ok(None),
+        }))
+    }
+
+    /// A graph that is written out.
+    fn build(&mut self, index: usize) -> host::Result<Graph> {
+        let scenario = self.prepared.scenario;
+        let stream = self.session.default_stream(0)?;
+        let mut graph = Graph::new();
+        let mut ids = Vec::new();
+        for node in &scenario.graphs[index].nodes {
+            let after: Vec<_> = node.after.iter().map(|&n| ids[n]).collect();
+            let id = match (self.work(&node.action, stream)?, &node.action) {
+                (Some(work), _) => graph.add(work, &after)?,
+                (None, Action::LaunchGraph { graph: child }) => {
+                    let child = self.build(*child)?;
+                    graph.add_child(&child, &after)?
+                }
+                (None, _) => graph.add(NodeWork::Empty, &after)?,
+            };
+            ids.push(id);
+        }
+        Ok(graph)
+    }
+
+    fn make(&mut self, index: usize, graph: Graph, device: u32) -> host::Result<GraphId> {
+        let name = &self.prepared.scenario.graphs[index].name;
+        let id = self.session.graph(name, graph, device)?;
+        Ok(*self.graphs[index].insert(id))
+    }
+
+    /// Whether a capture has taken the step.
+    fn captured(&mut self, step: &Step) -> host::Result<bool> {
+        if self.captures.is_empty() {
+            return Ok(false);
+        }
+        let stream = self.stream(step)?;
+        if let Action::Wait { event } = &step.action {
+            let event = self.event(*event, step)?;
+            for (_, capture) in &mut self.captures {
+                if capture.wait(stream, event)? {
+                    return Ok(true);
+                }
+            }
+            return Ok(false);
+        }
+        let Some(place) = self.captures.iter().position(|(_, c)| c.takes(stream)) else {
+            return Ok(false);
+        };
+        if let Action::Record { event } = &step.action {
+            let event = self.event(*event, step)?;
+            self.captures[place].1.record(event, stream)?;
+            return Ok(true);
+        }
+        match (self.work(&step.action, stream)?, &step.action) {
+            (Some(work), _) => self.captures[place].1.issue(stream, work).map(|_| true),
+            (None, Action::EndCapture { .. } | Action::Query(_) | Action::Allocate { .. }) => Ok(false),
+            (None, Action::Synchronize(SyncTarget::Device | SyncTarget::Event(_))) => Ok(false),
+            (None, Action::Synchronize(SyncTarget::Stream(s))) if !self.captures[place].1.takes(self.streams[*s]) => Ok(false),
+            (None, _) => Err(host::Error::Graph(
+                "the stream is being captured: only launches, memsets, copies, records and waits can be".into(),
+            )),
         }
     }
 

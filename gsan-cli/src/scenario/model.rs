@@ -26,6 +26,8 @@ pub struct Scenario {
     pub streams: Vec<Stream>,
     /// Events that a step records.
     pub events: Vec<String>,
+    /// Graphs, written out or captured by steps.
+    pub graphs: Vec<Graph>,
     /// In the order in which the host issues them.
     pub steps: Vec<Step>,
     /// What must come out.
@@ -42,6 +44,7 @@ impl Scenario {
                     | Action::Memset { .. }
                     | Action::Copy { .. }
                     | Action::ReadBack { .. }
+                    | Action::LaunchGraph { .. }
             )
         };
         let refusal = |e: &Expect| e.outcome != Outcome::Completed;
@@ -163,6 +166,32 @@ pub enum StreamFlags {
     PerThreadDefault,
 }
 
+/// `[[graph]]`, or a graph that steps capture.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Graph {
+    /// Its name.
+    pub name: String,
+    /// What it consists of; none where it is captured.
+    pub nodes: Vec<Node>,
+    /// Steps make it.
+    pub captured: bool,
+    /// Line of the scenario.
+    pub line: u32,
+}
+
+/// `[[graph.node]]`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Its name; `#` and its number where it has none.
+    pub name: String,
+    /// Indices of nodes of the same graph that come before it.
+    pub after: Vec<usize>,
+    /// A launch, a memset, a copy, another graph, or nothing.
+    pub action: Action,
+    /// Line of the scenario.
+    pub line: u32,
+}
+
 /// One thing that the host does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
@@ -204,6 +233,23 @@ pub enum Action {
     Allocate {
         buffer: usize,
     },
+    /// The host asks until the answer is yes.
+    Query(SyncTarget),
+    Forget {
+        at: BufferRef,
+        bytes: u64,
+    },
+    LaunchGraph {
+        graph: usize,
+    },
+    Capture {
+        graph: usize,
+    },
+    EndCapture {
+        graph: usize,
+    },
+    /// Only in a graph.
+    Empty,
 }
 
 /// What the host waits for.

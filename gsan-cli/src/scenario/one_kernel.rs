@@ -247,6 +247,7 @@ impl OneKernel<'_> {
             buffers,
             streams: Vec::new(),
             events: Vec::new(),
+            graphs: Vec::new(),
             steps: vec![Step {
                 line: 0,
                 stream: None,

@@ -17,6 +17,8 @@ use toml::Spanned;
 
 #[path = "parse_expect.rs"]
 mod expectations;
+#[path = "parse_graph.rs"]
+mod graphs;
 #[path = "parse_step.rs"]
 mod steps;
 
@@ -66,6 +68,7 @@ fn empty(file: &Path) -> Scenario {
         buffers: Vec::new(),
         streams: Vec::new(),
         events: Vec::new(),
+        graphs: Vec::new(),
         steps: Vec::new(),
         expect: None,
     }
@@ -145,6 +148,7 @@ impl Resolver<'_> {
         for stream in raw.stream {
             self.stream(stream)?;
         }
+        graphs::resolve(&mut self, raw.graph)?;
         steps::resolve(&mut self, raw.step)?;
         if let Some(expect) = raw.expect {
             self.scenario.expect = Some(expectations::resolve(&self, expect)?);

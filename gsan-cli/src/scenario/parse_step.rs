@@ -1,6 +1,6 @@
 //! `[[step]]` entries.
 
-use super::{Resolver, listed};
+use super::{Resolver, graphs, listed};
 use crate::element::{ElementType, Init, Number};
 use crate::failure::Result;
 use crate::scenario::model::*;
@@ -11,11 +11,28 @@ use toml::Spanned;
 /// Adds the steps to the scenario.
 pub(super) fn resolve(r: &mut Resolver<'_>, raw: Vec<Spanned<raw::Step>>) -> Result<()> {
     let mut live = vec![true; r.scenario.buffers.len()];
+    // A step may wait for an event that is recorded only later: that orders nothing.
+    for record in raw.iter().filter_map(|s| s.get_ref().record.as_ref()) {
+        let name = record.get_ref();
+        if !r.scenario.events.contains(name) {
+            r.scenario.events.push(name.clone());
+        }
+    }
     for step in raw {
         let span = step.span();
         let raw = step.into_inner();
         let kind = Kind::of(r, &raw, &span)?;
         kind.check_keys(r, &raw)?;
+        if kind == Kind::Empty {
+            let message = "`empty` is for a node of a graph";
+            return Err(r.place.error(&span, message));
+        }
+        let in_graph = raw.name.as_ref().map(|n| ("name", n.span()));
+        let after = raw.after.iter().flatten().next();
+        if let Some((key, at)) = in_graph.or(after.map(|a| ("after", a.span()))) {
+            let message = format!("`{key}` is for a node of a graph; steps are issued in order");
+            return Err(r.place.error(&at, message));
+        }
         let stream = match &raw.stream {
             Some(name) if name.get_ref().is_empty() => {
                 return Err(r.place.error(&name.span(), "a stream's name is not empty"));
@@ -48,10 +65,16 @@ enum Kind {
     ReadBack,
     Free,
     Allocate,
+    Query,
+    Forget,
+    Graph,
+    Capture,
+    EndCapture,
+    Empty,
 }
 
 impl Kind {
-    const ALL: [(&'static str, Kind); 9] = [
+    const ALL: [(&'static str, Kind); 15] = [
         ("launch", Kind::Launch),
         ("record", Kind::Record),
         ("wait", Kind::Wait),
@@ -61,6 +84,12 @@ impl Kind {
         ("read_back", Kind::ReadBack),
         ("free", Kind::Free),
         ("allocate", Kind::Allocate),
+        ("query", Kind::Query),
+        ("forget", Kind::Forget),
+        ("graph", Kind::Graph),
+        ("capture", Kind::Capture),
+        ("end_capture", Kind::EndCapture),
+        ("empty", Kind::Empty),
     ];
 
     fn name(self) -> &'static str {
@@ -83,6 +112,12 @@ impl Kind {
             Kind::ReadBack => text(&raw.read_back),
             Kind::Free => text(&raw.free),
             Kind::Allocate => text(&raw.allocate),
+            Kind::Query => text(&raw.query),
+            Kind::Forget => text(&raw.forget),
+            Kind::Graph => text(&raw.graph),
+            Kind::Capture => text(&raw.capture),
+            Kind::EndCapture => text(&raw.end_capture),
+            Kind::Empty => raw.empty.as_ref().map(Spanned::span),
         }
     }
 
@@ -128,8 +163,14 @@ impl Kind {
         if self != Kind::Memset {
             misplaced.push(("value", span(&raw.value)));
         }
-        if self == Kind::Synchronize {
+        if matches!(
+            self,
+            Kind::Synchronize | Kind::Query | Kind::EndCapture | Kind::Empty
+        ) {
             misplaced.push(("stream", span(&raw.stream)));
+        }
+        if self != Kind::Forget {
+            misplaced.push(("bytes", span(&raw.bytes)));
         }
         if self == Kind::Allocate {
             misplaced.push(("stream", span(&raw.stream)));
@@ -145,6 +186,37 @@ impl Kind {
             None => Ok(()),
         }
     }
+}
+
+/// What a node of a graph does, and where that stands.
+pub(super) fn node_action(
+    r: &mut Resolver<'_>,
+    raw: &raw::Step,
+    span: &Range<usize>,
+) -> Result<(Action, u32)> {
+    let kind = Kind::of(r, raw, span)?;
+    kind.check_keys(r, raw)?;
+    let at = kind.place(raw).unwrap_or(span.clone());
+    let in_graphs = [
+        Kind::Launch,
+        Kind::Memset,
+        Kind::Copy,
+        Kind::Graph,
+        Kind::Empty,
+    ];
+    if !in_graphs.contains(&kind) {
+        let message = format!(
+            "`{}` is no node of a graph: those are launch, memset, copy, graph and empty",
+            kind.name()
+        );
+        return Err(r.place.error(&at, message));
+    }
+    if let Some(stream) = &raw.stream {
+        let message = "a node has no stream: its edges (`after`) order it";
+        return Err(r.place.error(&stream.span(), message));
+    }
+    let action = action(r, kind, raw, span, &mut [])?;
+    Ok((action, r.place.line(&at)))
 }
 
 fn action(
@@ -178,7 +250,7 @@ fn action(
                 .iter()
                 .position(|e| e == name.get_ref())
                 .ok_or_else(|| {
-                    let message = format!("no earlier step records an event `{}`", name.get_ref());
+                    let message = format!("no step records an event `{}`", name.get_ref());
                     r.place.error(&name.span(), message)
                 })?;
             Action::Wait { event }
@@ -223,6 +295,42 @@ fn action(
             }
             Action::Allocate { buffer }
         }
+        Kind::Query => Action::Query(sync_target(r, &named(&raw.query))?),
+        Kind::Forget => {
+            let name = named(&raw.forget);
+            let at = r.buffer_ref(name.get_ref(), &name.span())?;
+            let room = r.scenario.buffers[at.buffer].bytes() - at.offset;
+            let bytes = raw.bytes.as_ref().map_or(room, |b| *b.get_ref());
+            if bytes > room {
+                let message = format!(
+                    "{bytes} bytes are more than `{}` has ({room})",
+                    name.get_ref()
+                );
+                let span = raw.bytes.as_ref().map_or(name.span(), Spanned::span);
+                return Err(r.place.error(&span, message));
+            }
+            Action::Forget { at, bytes }
+        }
+        Kind::Graph => Action::LaunchGraph {
+            graph: graphs::find(r, &named(&raw.graph))?,
+        },
+        Kind::Capture => {
+            let name = named(&raw.capture);
+            let graph = Graph {
+                name: graphs::new_name(r, &name)?,
+                nodes: Vec::new(),
+                captured: true,
+                line: r.place.line(&name.span()),
+            };
+            r.scenario.graphs.push(graph);
+            Action::Capture {
+                graph: r.scenario.graphs.len() - 1,
+            }
+        }
+        Kind::EndCapture => Action::EndCapture {
+            graph: graphs::find(r, &named(&raw.end_capture))?,
+        },
+        Kind::Empty => Action::Empty,
     })
 }
 

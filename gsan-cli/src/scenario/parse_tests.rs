@@ -352,7 +352,7 @@ fn unknown_keys_are_named_with_their_line() {
         5,
         "from",
     );
-    refused("[graph]\n", 1, "graph");
+    refused("[graphs]\n", 1, "graphs");
 }
 
 #[test]
@@ -485,8 +485,35 @@ fn launches() {
 
 #[test]
 fn events_and_streams_are_known_before_they_are_waited_for() {
-    step_refused("wait = 'e0'\nstream = 's'", 1, "no earlier step records");
+    step_refused("wait = 'e0'\nstream = 's'", 1, "no step records");
     step_refused("synchronize = 's0'", 1, "neither `device`");
+}
+
+#[test]
+fn graphs_have_nodes_with_edges_to_earlier_ones() {
+    let graph = |node: &str| format!("{HEAD}[[graph]]\nname = 'g'\n[[graph.node]]\n{node}\n");
+    for (node, line, part) in [
+        ("empty = true\nafter = ['x']", 2, "no earlier node"),
+        ("memset = 'data'\nstream = 's'", 2, "has no stream"),
+        ("read_back = 'data'", 1, "no node of a graph"),
+        ("after = []", 0, "does nothing"),
+        ("graph = 'g'", 1, "no graph `g`"),
+        (
+            "name = 'a'\nempty = true\n[[graph.node]]\nname = 'a'\nempty = true",
+            4,
+            "already",
+        ),
+    ] {
+        refused(&graph(node), line + 10, part);
+    }
+    let twice = format!("{}[[graph]]\nname = 'g'\n", graph("empty = true"));
+    refused(&twice, 13, "no other has it");
+    step_refused("graph = 'g'", 1, "no graph `g`");
+    step_refused("end_capture = 'g'", 1, "no graph `g`");
+    step_refused("memset = 'data'\nafter = ['a']", 2, "node of a graph");
+    step_refused("empty = true", 0, "node of a graph");
+    step_refused("forget = 'data'\nbytes = 4096", 2, "more than");
+    step_refused("query = 's'", 1, "neither `device`");
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub(super) struct Scenario {
     #[serde(default)]
     pub stream: Vec<Spanned<Stream>>,
     #[serde(default)]
+    pub graph: Vec<Spanned<Graph>>,
+    #[serde(default)]
     pub step: Vec<Spanned<Step>>,
     pub expect: Option<Expect>,
 }
@@ -71,7 +73,15 @@ pub(super) struct Stream {
     pub device: Option<Spanned<u32>>,
 }
 
-/// Every key that any kind of step has; which belong together is checked later.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Graph {
+    pub name: Spanned<String>,
+    #[serde(default)]
+    pub node: Vec<Spanned<Step>>,
+}
+
+/// Every key that any kind of step, or of node in a graph, has; which belong together is checked later.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Step {
@@ -84,6 +94,15 @@ pub(super) struct Step {
     pub read_back: Option<Spanned<String>>,
     pub free: Option<Spanned<String>>,
     pub allocate: Option<Spanned<String>>,
+    pub query: Option<Spanned<String>>,
+    pub forget: Option<Spanned<String>>,
+    pub graph: Option<Spanned<String>>,
+    pub capture: Option<Spanned<String>>,
+    pub end_capture: Option<Spanned<String>>,
+    pub empty: Option<Spanned<bool>>,
+
+    pub name: Option<Spanned<String>>,
+    pub after: Option<Vec<Spanned<String>>>,
 
     pub stream: Option<Spanned<String>>,
     pub module: Option<Spanned<String>>,
@@ -95,6 +114,7 @@ pub(super) struct Step {
     pub pdl: Option<Spanned<bool>>,
     pub args: Option<Spanned<Vec<Spanned<toml::Value>>>>,
     pub value: Option<Spanned<toml::Value>>,
+    pub bytes: Option<Spanned<u64>>,
 }
 
 #[derive(Deserialize)]
