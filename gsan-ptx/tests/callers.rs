@@ -47,7 +47,7 @@ fn check(text: &str, expected: Option<&[u32]>) {
         .iter()
         .position(|s| &*s.function == "inner")
         .unwrap();
-    assert!(done.sites[site].user_place().unwrap().is_library());
+    assert!(done.sites[site].user_place().is_none_or(|p| p.is_library()));
     let found = callers(text, &done.sites);
     let lines = found
         .get(&site)
@@ -58,6 +58,20 @@ fn check(text: &str, expected: Option<&[u32]>) {
 #[test]
 fn the_only_call_is_found_through_the_librarys_own() {
     check(MODULE, Some(&[7]));
+}
+
+#[test]
+fn functions_without_lines_are_taken_for_a_librarys() {
+    check(&MODULE.replace("  .loc 2 20 3\n", ""), Some(&[7]));
+    check(
+        &MODULE
+            .replace("  .loc 2 20 3\n", "")
+            .replace("  .loc 2 30 3\n", ""),
+        Some(&[7]),
+    );
+    // Nor is there anything to say where nothing has lines.
+    let none: Vec<&str> = MODULE.lines().filter(|l| !l.contains(".loc")).collect();
+    check(&none.join("\n"), None);
 }
 
 #[test]

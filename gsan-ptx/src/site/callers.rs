@@ -12,7 +12,8 @@ const MOST: usize = 16;
 /// For each site without a place of the user's, by index: all places of the user's from which the code can have been called, each
 /// with those that it was inlined at. A site that may have other callers is left out (its function's address is taken).
 pub fn callers(text: &str, sites: &[Site]) -> HashMap<usize, Vec<Vec<Place>>> {
-    let lost = |s: &Site| !s.places.is_empty() && s.places.iter().all(Place::is_library);
+    // nvcc's own `__iAtomicAdd` and the like have no lines at all.
+    let lost = |s: &Site| s.places.iter().all(Place::is_library);
     let mut found = HashMap::new();
     if !sites.iter().any(lost) {
         return found;
@@ -145,8 +146,6 @@ impl<'a> Calls<'a> {
                 match places.iter().position(|p| !p.is_library()) {
                     Some(from) if found.iter().any(|f| f[..] == places[from..]) => {}
                     Some(from) => found.push(places[from..].to_vec()),
-                    // A call without any place says nothing.
-                    None if places.is_empty() => return None,
                     None if seen.insert(caller) => todo.push(caller),
                     None => {}
                 }
