@@ -2,6 +2,7 @@
 //!
 //! Before the `;`: every function that cust_raw 0.11 declares, in its order and under the names that it links (a test
 //! compares the two). After it: what the driver has grown since; [`crate::ext`] declares those that gsan calls.
+//! The last ones are there for programs that want all symbols of the driver when they load it (cudarc).
 
 /// Hands the whole list of names to the macro named by the argument.
 macro_rules! all_functions {
@@ -407,6 +408,82 @@ macro_rules! all_functions {
             cuTensorMapEncodeIm2col
             cuTensorMapEncodeTiled
             cuTensorMapReplaceAddress
+            cuArrayGetMemoryRequirements
+            cuCoredumpGetAttribute
+            cuCoredumpGetAttributeGlobal
+            cuCoredumpSetAttribute
+            cuCoredumpSetAttributeGlobal
+            cuCtxFromGreenCtx
+            cuCtxGetDevResource
+            cuCtxRecordEvent
+            cuCtxSynchronize_v2
+            cuCtxWaitEvent
+            cuDevResourceGenerateDesc
+            cuDevSmResourceSplitByCount
+            cuDeviceGetDevResource
+            cuDeviceGetHostAtomicCapabilities
+            cuDeviceGetP2PAtomicCapabilities
+            cuDeviceRegisterAsyncNotification
+            cuDeviceUnregisterAsyncNotification
+            cuGraphAddBatchMemOpNode
+            cuGraphAddDependencies_v2
+            cuGraphAddKernelNode_v2
+            cuGraphAddNode
+            cuGraphAddNode_v2
+            cuGraphBatchMemOpNodeGetParams
+            cuGraphBatchMemOpNodeSetParams
+            cuGraphConditionalHandleCreate
+            cuGraphExecBatchMemOpNodeSetParams
+            cuGraphExecGetFlags
+            cuGraphExecKernelNodeSetParams_v2
+            cuGraphExecNodeSetParams
+            cuGraphExecUpdate_v2
+            cuGraphGetEdges_v2
+            cuGraphKernelNodeGetParams_v2
+            cuGraphNodeGetDependencies_v2
+            cuGraphNodeGetDependentNodes_v2
+            cuGraphNodeGetEnabled
+            cuGraphNodeSetEnabled
+            cuGraphNodeSetParams
+            cuGraphRemoveDependencies_v2
+            cuGreenCtxCreate
+            cuGreenCtxDestroy
+            cuGreenCtxGetDevResource
+            cuGreenCtxGetId
+            cuGreenCtxRecordEvent
+            cuGreenCtxStreamCreate
+            cuGreenCtxWaitEvent
+            cuKernelGetLibrary
+            cuKernelSetCacheConfig
+            cuLibraryGetManaged
+            cuLibraryGetUnifiedFunction
+            cuLibraryLoadFromFile
+            cuLogsCurrent
+            cuLogsDumpToFile
+            cuLogsDumpToMemory
+            cuLogsRegisterCallback
+            cuLogsUnregisterCallback
+            cuMemBatchDecompressAsync
+            cuMemDiscardAndPrefetchBatchAsync
+            cuMemDiscardBatchAsync
+            cuMemGetDefaultMemPool
+            cuMemGetHandleForAddressRange
+            cuMemGetMemPool
+            cuMemPrefetchBatchAsync
+            cuMemSetMemPool
+            cuMemcpy3DBatchAsync
+            cuMemcpy3DBatchAsync_v2
+            cuMemcpyBatchAsync
+            cuMemcpyBatchAsync_v2
+            cuMipmappedArrayGetMemoryRequirements
+            cuMulticastBindAddr
+            cuStreamBeginCaptureToGraph
+            cuStreamGetCaptureInfo_v3
+            cuStreamGetCtx_v2
+            cuStreamGetDevice
+            cuStreamGetGreenCtx
+            cuStreamUpdateCaptureDependencies_v2
+            cuTensorMapEncodeIm2colWide
         }
     };
 }

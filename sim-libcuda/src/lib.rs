@@ -1,15 +1,15 @@
 //! The simulated GPU as a `libcuda.so.1`: the driver's C functions, exported, for programs in any language that call the
 //! driver API and know nothing of gsan.
 //!
-//!     cargo build --release -p sim-libcuda
-//!     mkdir -p simulated && ln -sf "$PWD/target/release/libgsan_cuda.so" simulated/libcuda.so.1
-//!     LD_LIBRARY_PATH=simulated ./program
+//! ```text
+//! cargo build --release -p sim-libcuda
+//! mkdir -p simulated && ln -sf "$PWD/target/release/libgsan_cuda.so" simulated/libcuda.so.1
+//! LD_LIBRARY_PATH=simulated ./program
+//! ```
 //!
 //! The functions are cuda-lazy's trampolines. A function that the simulator lacks answers `CUDA_ERROR_NOT_SUPPORTED`, one
 //! that nobody knows is not found by `cuGetProcAddress`. `GSAN_SIM_…` in the environment set the GPU's shape, seed, memory
-//! model and schedule ([`gsan_sim::driver::default_config`] lists them).
-//!
-//! [`gsan_sim::driver::default_config`]: ../gsan_sim/driver/fn.default_config.html
+//! model and schedule (`gsan_sim::driver::default_config` lists them).
 
 use cuda_lazy::{Choice, select};
 
