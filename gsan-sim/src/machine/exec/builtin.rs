@@ -268,10 +268,15 @@ impl Spec {
             };
             return self.sign(text.to_string());
         }
-        self.sign(match self.conversion {
+        let text = match self.conversion {
             b'e' | b'E' => exponent(x, precision),
             b'g' | b'G' => general(x, precision.max(1)),
             _ => format!("{x:.precision$}"),
+        };
+        self.sign(if self.conversion.is_ascii_uppercase() {
+            text.to_uppercase()
+        } else {
+            text
         })
     }
 

@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod convert;
+mod endings;
 mod form;
 mod matrix;
 mod tensor;
@@ -15,5 +16,6 @@ pub fn all() -> Vec<Kernel> {
     let mut out: Vec<Kernel> = forms.iter().flatten().map(form::Form::kernel).collect();
     out.extend(matrix::kernels());
     out.extend(tensor::kernels());
+    out.extend(endings::kernels());
     out
 }
