@@ -4,13 +4,20 @@
 mod common;
 
 use common::{Bench, seeded};
+use gsan_sim::Schedule;
 use gsan_sim::machine::{GridId, RunEvent, Stop};
 
 /// How often, over 64 seeds, two unsynchronised increments lose one.
 fn lost(kernel: &str, grid: u32, block: u32) -> usize {
+    lost_with(Schedule::Random, kernel, grid, block)
+}
+
+fn lost_with(schedule: Schedule, kernel: &str, grid: u32, block: u32) -> usize {
     (0..64)
         .filter(|&seed| {
-            let mut b = Bench::with(seeded(seed), kernel);
+            let mut config = seeded(seed);
+            config.schedule = schedule;
+            let mut b = Bench::with(config, kernel);
             let count = b.words(&[0]);
             b.run("k", grid, block, &[count]);
             match b.read(count, 1)[0] {
@@ -38,6 +45,35 @@ fn a_window_of_one_instruction_is_hit_within_64_schedules_but_not_in_all() {
     assert!((1..64).contains(&blocks), "{blocks}");
     assert!((1..64).contains(&warps), "{warps}");
     assert_eq!(lost(ATOMIC, 2, 1), 0);
+}
+
+#[test]
+fn priorities_find_a_window_that_another_passes_through_in_its_whole_length() {
+    for (grid, block, kernel) in [(2, 1, BY_BLOCK), (1, 64, BY_WARP)] {
+        let seen = lost_with(Schedule::Priority, kernel, grid, block);
+        assert!((4..64).contains(&seen), "{seen}");
+    }
+    assert_eq!(lost_with(Schedule::Priority, ATOMIC, 2, 1), 0);
+}
+
+#[test]
+fn priorities_let_those_go_on_that_others_wait_for() {
+    // Each block waits for the one behind it, by polling, by a lock, and in a function.
+    let code = ".global .u32 turn; .global .u32 lock;
+      .func (.reg .u32 %v) look() { ld.acquire.gpu.global.u32 %v, [turn]; ret; }
+      .visible .entry k() { .reg .b32 %r, %c, %n, %one; .reg .pred %p; mov.u32 %c, %ctaid.x; mov.u32 %n, %nctaid.x; sub.u32 %n, %n, 1; sub.u32 %n, %n, %c;
+      mov.u32 %one, 1;
+      W: call (%r), look, (); setp.ne.u32 %p, %r, %n; @%p bra W;
+      L: atom.acquire.gpu.global.cas.b32 %r, [lock], 0, 1; setp.ne.u32 %p, %r, 0; @%p bra L;
+      st.release.gpu.global.u32 [lock], 0; red.release.gpu.global.add.u32 [turn], 1; ret; }";
+    for seed in 0..16 {
+        let mut config = seeded(seed);
+        config.schedule = Schedule::Priority;
+        config.step_budget = 2_000_000;
+        let mut b = Bench::with(config, code);
+        b.start("k", [8, 1, 1], [1, 1, 1], 0, &[]);
+        b.finish().unwrap();
+    }
 }
 
 #[test]

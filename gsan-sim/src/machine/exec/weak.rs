@@ -91,22 +91,27 @@ impl Exec<'_> {
             return false;
         };
         let (next, frame) = (group.pc, group.frame);
-        let results: &[Reg] = match op {
-            _ if !touches(op) => &[],
-            Op::Load { d, .. } => std::slice::from_ref(d),
-            Op::LoadVector { d, .. } => d,
-            Op::Atomic(op) => &op.d,
-            _ => &[],
+        // What was read, and where: a loop that walks through zeros is none that waits.
+        let (results, addr): (&[Reg], _) = match op {
+            _ if !touches(op) => (&[], None),
+            Op::Load { d, addr, .. } => (std::slice::from_ref(d), Some(*addr)),
+            Op::LoadVector { d, addr, .. } => (d, Some(*addr)),
+            Op::Atomic(op) => (&op.d, Some(op.addr)),
+            _ => (&[], None),
         };
+        if let Some(addr) = addr {
+            let row = self.addresses(warp, frame, addr);
+            lanes!(mask, l, warp.rank.read(depth, row[l]));
+        }
         for &d in results.iter().filter(|&&d| d != NONE) {
             let row = warp.regs[(frame.regs + d) as usize];
             lanes!(mask, l, warp.rank.read(depth, row[l]));
         }
         match op {
-            Op::Store { .. } | Op::StoreVector { .. } | Op::Copy(_) | Op::Tensor(_) => {
-                if touches(op) {
-                    warp.rank.wrote(depth);
-                }
+            Op::Store { .. } | Op::StoreVector { .. } | Op::Copy(_) | Op::Tensor(_)
+                if touches(op) =>
+            {
+                warp.rank.wrote(depth);
             }
             Op::Atomic(op) if op.d.iter().all(|&d| d == NONE) => warp.rank.wrote(depth),
             Op::Call(_) => warp.rank.entered(depth + 1),
