@@ -267,7 +267,7 @@ fn edge(ty: &str, i: usize, random: &mut Random, to: &mut Vec<u8>) -> Result<()>
     ];
     const INT: [i64; 12] = [0, 1, -1, 2, -2, 31, 32, 33, 63, 64, 5, -32];
     // Every second float is of moderate size: random bits are mostly huge or tiny.
-    let moderate = i % 2 == 0;
+    let moderate = i.is_multiple_of(2);
     let at = (random.next() as usize).wrapping_add(i) % 24;
     let pick = i < 96;
     match ty {

@@ -230,7 +230,7 @@ impl Device {
         let launched =
             unsafe { cuLaunchKernelEx(&config, function, pointers.as_mut_ptr(), null_mut()) };
         if let Err(code) = launched.result() {
-            return Ok(code as i32);
+            return Ok(code);
         }
         // SAFETY: a context is current.
         Ok(unsafe { cuCtxSynchronize() } as i32)
