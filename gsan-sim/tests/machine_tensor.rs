@@ -267,9 +267,9 @@ fn bulk_reductions_and_masks() {
 
 #[test]
 fn a_map_made_on_the_device_works() {
-    let mut b = Bench::new(&format!(
+    let mut b = Bench::new(
         ".version 8.3\n.target sm_90a\n.address_size 64
-         .visible .entry make(.param .u64 map, .param .u64 tensor) {{
+         .visible .entry make(.param .u64 map, .param .u64 tensor) {
            .reg .b64 %d<9>; .reg .b32 %r<9>; .reg .pred %p<2>; .shared .align 128 .b8 m[128];
            ld.param.u64 %d1, [map]; ld.param.u64 %d2, [tensor]; mov.u32 %r1, m; mov.u32 %r2, %tid.x; mov.u32 %r3, 0;
            mad.lo.u32 %r4, %r2, 4, %r1; st.shared.b32 [%r4], %r3; bar.warp.sync -1; setp.ne.u32 %p1, %r2, 0; mov.u64 %d3, 48;
@@ -288,8 +288,8 @@ fn a_map_made_on_the_device_works() {
            tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r1], 0;
            tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%r1], 0;
          J: bar.warp.sync -1;
-           tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%d1], [%r1], 128; ret; }}"
-    ));
+           tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%d1], [%r1], 128; ret; }",
+    );
     assert_eq!(b.machine.unsupported(b.module), []);
     let tensor = b.words(&floats(12 * 6));
     let map = b.words(&[1; 32]);
