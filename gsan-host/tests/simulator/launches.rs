@@ -258,3 +258,34 @@ fn a_module_linked_with_another_runtime_is_refused() {
         "{error}"
     );
 }
+
+/// The reference cell's epochs have 16 bits, and each block takes one.
+#[test]
+fn epochs_that_run_out_end_nothing_and_raise_no_alarm() {
+    const MANY: u32 = 66_000;
+    let _turn = simulator(|c| {
+        c.sms = 1;
+        c.blocks_per_sm = 1;
+    });
+    let session = Session::builder()
+        .cell(gsan_host::CellFormat::Reference)
+        .slots_per_sm(Some(1))
+        .build()
+        .unwrap();
+    let mut h = Host::with(session);
+    let bytes = u64::from(MANY) * 4;
+    let kind = gsan_host::MemoryKind::Device;
+    let data = h.session.alloc("data", bytes, kind, 0).unwrap();
+    let stream = h.default;
+    for blocks in [MANY, 500] {
+        let spec = LaunchSpec::new(h.module, "put", [blocks, 1, 1], [1, 1, 1], stream);
+        // The second goes over the words that the last blocks of the first have written.
+        let to = data.address + 4 * u64::from(MANY - blocks);
+        let spec = spec.arg(Arg::Pointer(to)).arg(Arg::u32(blocks));
+        h.session.launch(&spec).unwrap();
+    }
+    let report = h.report();
+    assert_eq!(report.outcome, gsan_host::report::Outcome::Completed);
+    assert_eq!(report.races, vec![]);
+    assert!(report.stats.misses.unwrap().saturated > 0);
+}
