@@ -173,3 +173,26 @@ fn block_scan_of_cub() {
         }
     }
 }
+
+/// A virtual call, a table of functions, recursion, a structure by value, pointers to local and shared memory.
+#[test]
+fn calls_of_every_kind() {
+    let ptx = include_str!("../../gsan-ptx/tests/data/corpus/cuda_calls_switch.sm90a.loc.ptx");
+    let mut b = common::Bench::new(ptx);
+    let (table, _) = b.machine.global(b.module, "_ZTV1A").unwrap();
+    let mut x = vec![0u32; 128];
+    x[0] = 10;
+    (64..72).for_each(|i| x[i] = i as u32);
+    let x = b.words(&x);
+    let structure = b.words(&[1; 14]);
+    let methods = (table + 16).to_le_bytes();
+    let object: Vec<u8> = methods
+        .into_iter()
+        .chain([5, 0, 0, 0, 0, 0, 0, 0])
+        .collect();
+    let object = b.buffer(&object);
+    b.run("calls", 1, 1, &[x, structure, object, 64]);
+    // leaf 12, rec 1, table 1, f 5, shared 12, local 11.
+    assert_eq!(b.read(x, 1), [42]);
+    assert_eq!(b.read(structure, 2), [7, 1]);
+}
