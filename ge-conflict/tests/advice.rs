@@ -4,6 +4,7 @@
 use ge_conflict::cli::{self, CheckOptions};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn cases() -> Vec<(String, Value)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
@@ -26,8 +27,13 @@ fn cases() -> Vec<(String, Value)> {
 }
 
 fn check(name: &str, input: &Value, stage: &str) -> Value {
-    let file: PathBuf =
-        std::env::temp_dir().join(format!("ge-advice-{}-{name}.json", std::process::id()));
+    // Several tests check the same case at the same time.
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let file: PathBuf = std::env::temp_dir().join(format!(
+        "ge-advice-{}-{number}-{name}.json",
+        std::process::id()
+    ));
     std::fs::write(&file, input.to_string()).expect("a temporary file");
     let out = cli::check(&CheckOptions {
         file: file.clone(),

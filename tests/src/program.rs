@@ -135,7 +135,8 @@ impl Finished {
         let said: Vec<&str> = finished
             .err
             .lines()
-            .filter(|l| !l.trim().is_empty())
+            // Under the line that says what is wrong an excerpt of the file may stand, with a caret.
+            .filter(|l| l.starts_with("error"))
             .collect();
         assert!(
             said.len() == 1,

@@ -1,11 +1,13 @@
 //! What kernels computed, as a text file.
 //!
-//!     device NVIDIA H200, driver 580.95
-//!     kernel triton softmax (triton/softmax.sm90.loc)
-//!     end 0
-//!     print "x = 5\n"
-//!     buffer 0 4096 8 0123456789abcdef
-//!     values 0000803f…
+//! ```text
+//! device NVIDIA H200, driver 580.95
+//! kernel triton softmax (triton/softmax.sm90.loc)
+//! end 0
+//! print "x = 5\n"
+//! buffer 0 4096 8 0123456789abcdef
+//! values 0000803f…
+//! ```
 //!
 //! `end` is the driver's answer, or `timeout`. A buffer has its number among the kernel's, its length, the length of a
 //! sampled piece, and a digest of all of it (FNV-1a). Its values are the whole of it, or pieces of that length at equal
