@@ -8,7 +8,7 @@
 use crate::cell::{Cell, Release};
 use crate::clock::State;
 use crate::detector::for_sync_cells;
-use crate::layout::{BlockState, LaunchRecord, Scope, WORD};
+use crate::layout::{LaunchRecord, Scope, WORD};
 use crate::machine::{Machine, field};
 use crate::mutants::{Edge, without};
 use crate::{block, warps};
@@ -60,8 +60,8 @@ pub fn acquire<C: Cell, M: Machine>(me: State<M>) {
 
 /// The key of the block's cluster, as the address of a word that nobody has; `None` where each block is a cluster.
 fn place<M: Machine>(m: M) -> Option<u64> {
-    let launch = m.load64(field!(block::find(m), BlockState, launch));
-    let shape = LaunchRecord::cluster_of(m.load32(field!(launch, LaunchRecord, flags)));
+    let flags = m.load32(field!(block::launch(m), LaunchRecord, flags));
+    let shape = LaunchRecord::cluster_of(flags);
     if shape == [1, 1, 1] {
         return None;
     }
