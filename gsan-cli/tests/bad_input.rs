@@ -1,6 +1,9 @@
 //! Wrong files, places and words of every kind: one error that says what is wrong, the right exit code, and nothing lost.
 #![cfg(target_os = "linux")]
 
+mod common;
+
+use common::{gsan, repository};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -8,10 +11,6 @@ use std::process::{Command, Stdio};
 
 const PTX: &str = "tests/kernels/rust/ptx/flag_handoff.ptx";
 const SAVED: &str = include_str!("data/handoff.json");
-
-fn repository() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
-}
 
 fn scratch(name: impl AsRef<OsStr>, content: impl AsRef<[u8]>) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bad_input");
@@ -27,21 +26,6 @@ fn folder(name: &str) -> PathBuf {
         .join(name);
     std::fs::create_dir_all(&path).unwrap();
     path
-}
-
-/// Exit code, standard output, standard error.
-fn gsan<S: AsRef<OsStr>>(args: &[S]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_gsan"))
-        .args(args)
-        .current_dir(repository())
-        .env("GSAN_DEVICE", "sim")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let text = |b: Vec<u8>| String::from_utf8_lossy(&b).into_owned();
-    let (out, err) = (text(output.stdout), text(output.stderr));
-    assert!(!err.contains("panicked"), "{err}");
-    (output.status.code().expect("ended by a signal"), out, err)
 }
 
 /// A run of the racy handoff.

@@ -1,23 +1,10 @@
 //! `gsan inspect` and classes that are switched off, from outside, on the simulator.
 
+mod common;
+
+use common::gsan;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-fn gsan(args: &[&str]) -> (i32, String, String) {
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_gsan"))
-        .args(args)
-        .current_dir(repository)
-        .env("GSAN_DEVICE", "sim")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let text = |b: Vec<u8>| String::from_utf8_lossy(&b).into_owned();
-    let (out, err) = (text(output.stdout), text(output.stderr));
-    assert!(!err.contains("panicked"), "{err}");
-    (output.status.code().expect("ended by a signal"), out, err)
-}
 
 fn scratch(name: &str, text: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("inspection");
