@@ -135,8 +135,7 @@ impl Finished {
         let said: Vec<&str> = finished
             .err
             .lines()
-            // Under the line that says what is wrong an excerpt of the file may stand, with a caret.
-            .filter(|l| l.starts_with("error"))
+            .filter(|l| !l.trim().is_empty() && !is_excerpt(l))
             .collect();
         assert!(
             said.len() == 1,
@@ -207,4 +206,10 @@ fn path() -> &'static Path {
         assert!(built.success(), "the gsan program does not build");
         profile.join(format!("gsan{}", std::env::consts::EXE_SUFFIX))
     })
+}
+
+/// Whether a line belongs to the excerpt of a file that stands, with a caret, under what is wrong with it.
+fn is_excerpt(line: &str) -> bool {
+    let number = |c: char| c.is_ascii_digit() || c == ' ';
+    line.trim_start_matches(number).starts_with('|')
 }
