@@ -59,7 +59,6 @@ fn the_clusters_barrier() {
 fn flags_and_mbarriers_in_shared_memory() {
     for text in [
         "st.release.cluster.shared::cluster.u32 [%r1], 1;",
-        "st.volatile.shared::cluster.u32 [%r1], 1;",
         "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];",
         "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%r1], 8;",
         "mbarrier.arrive.b64 %rd1, [%rd2];",
@@ -82,6 +81,25 @@ fn flags_and_mbarriers_in_shared_memory() {
         line(wait),
         format!("{wait} @!%p1 bra $L__gsan_1;{ACQUIRE}$L__gsan_1: ")
     );
+    // What is relaxed releases behind a fence only.
+    for text in [
+        "st.volatile.shared::cluster.u32 [%r1], 1;",
+        "st.relaxed.cluster.shared::cluster.u32 [%r1], 1;",
+        "red.relaxed.cluster.shared::cluster.add.u32 [%r1], 1;",
+        "red.shared::cluster.add.u32 [%r1], 1;",
+        "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r1];",
+    ] {
+        assert_eq!(line(text), text);
+        assert!(
+            line(&format!("{text} fence.acq_rel.cluster;"))
+                .starts_with(&format!("{RELEASE}{text}")),
+            "in a loop the fence stands before it, too"
+        );
+        let near = format!("fence.acq_rel.cta; {text}");
+        assert!(!line(&near).contains(RELEASE), "a fence of the block alone");
+    }
+    let relaxed = "atom.shared::cluster.add.u32 %r1, [%r2], 1;";
+    assert_eq!(line(relaxed), format!("{relaxed}{ACQUIRE}"));
     // What is the block's own affair.
     const SYNC: &str = " call.uni __gsan_block_sync, (%gsan_s); ";
     let own = "atom.acq_rel.cta.shared.add.u32 %r1, [%r2], 1;";

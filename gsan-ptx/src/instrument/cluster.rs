@@ -6,7 +6,7 @@
 
 use super::function::Walker;
 use crate::ast::{Instruction, Space};
-use crate::hook::{Scope, names};
+use crate::hook::{Access, Order, Scope, names};
 use crate::memory_op::{Effect, MemoryOp};
 
 /// What is noted while a function is walked.
@@ -16,7 +16,7 @@ pub(super) struct ClusterHooks {
     pub(super) on: bool,
     /// The runtime has none.
     pub(super) missing: bool,
-    /// A fence that reaches the cluster may have been before, so that what is relaxed releases too.
+    /// A fence may have been before, in this function or around a call, so that what is relaxed releases too.
     pub(super) fenced: bool,
     /// The note about waits without a call is made.
     pub(super) said_so: bool,
@@ -41,10 +41,21 @@ pub(super) fn possible(text: &str) -> bool {
     target.is_some_and(|t| t >= 90) && words.iter().any(|w| text.contains(w))
 }
 
+/// Whether a relaxed write in the function with this text may stand behind a fence that reaches the cluster. In a loop the fence
+/// may come later in the text.
+pub(super) fn may_fence(text: &str) -> bool {
+    let mut fences = ["fence.", "membar."].iter().flat_map(|word| {
+        let places = text.match_indices(word);
+        places.map(|(at, _)| text[at..].split(';').next().unwrap_or(""))
+    });
+    text.contains("call") || fences.any(|fence| !fence.contains(".cta"))
+}
+
 /// What `instruction` is to the other blocks of its cluster: what goes before it, and whether it acquires.
 fn sync(instruction: &Instruction<'_>, effect: &Effect<'_, '_>, fenced: bool) -> (Before, bool) {
     let has = |m: &str| instruction.has(m);
     let any = |list: &[&str]| list.iter().any(|m| has(m));
+    let releases = fenced || any(&["release", "acq_rel"]);
     match (effect, instruction.opcode) {
         (Effect::Barrier, _) if has("cluster") && has("wait") => (Before::Nothing, true),
         (Effect::Barrier, _) if has("cluster") && (!has("relaxed") || fenced) => {
@@ -55,7 +66,7 @@ fn sync(instruction: &Instruction<'_>, effect: &Effect<'_, '_>, fenced: bool) ->
             let far = any(&["cluster", "shared::cluster"]) || !any(&["shared", "shared::cta"]);
             if has("test_wait") || has("try_wait") {
                 (Before::Nothing, true)
-            } else if far && any(&["arrive", "arrive_drop"]) {
+            } else if far && any(&["arrive", "arrive_drop"]) && (fenced || !has("relaxed")) {
                 (Before::Release, false)
             } else {
                 (Before::Nothing, false)
@@ -67,9 +78,11 @@ fn sync(instruction: &Instruction<'_>, effect: &Effect<'_, '_>, fenced: bool) ->
             match opcode {
                 _ if !far => (Before::Nothing, false),
                 "ld" => (Before::Nothing, strong),
-                "atom" => (Before::Release, true),
-                "red" => (Before::Release, false),
-                "st" if strong || has("async") => (Before::Release, false),
+                "atom" if releases => (Before::Release, true),
+                "atom" => (Before::Nothing, true),
+                // Their completion releases at an mbarrier.
+                "st" | "red" if has("async") => (Before::Release, false),
+                "st" | "red" if releases => (Before::Release, false),
                 _ => (Before::Nothing, false),
             }
         }
@@ -89,11 +102,6 @@ impl<'m> Walker<'m, '_> {
                 self.cluster_unseen(instruction);
             }
             return false;
-        }
-        match effect {
-            Effect::Fence(_, scope) if *scope != Scope::Cta => self.cluster.fenced = true,
-            _ if instruction.opcode == "call" => self.cluster.fenced = true,
-            _ => {}
         }
         // A function's fence may stand in its caller.
         let (before, after) = sync(instruction, effect, self.cluster.fenced || !self.entry);
@@ -121,7 +129,7 @@ impl<'m> Walker<'m, '_> {
         op: &MemoryOp<'_, 'm>,
     ) -> bool {
         let far = self.cluster_reaches(op);
-        if far && op.access != crate::hook::Access::Load {
+        if far && self.cluster_releases(op) {
             self.cluster_hook_before(instruction, Before::Release);
         }
         far
@@ -130,6 +138,14 @@ impl<'m> Walker<'m, '_> {
     /// Whether a strong generic access may concern other blocks of the cluster.
     pub(super) fn cluster_reaches(&self, op: &MemoryOp<'_, 'm>) -> bool {
         self.cluster.on && op.generic && op.is_strong() && op.scope != Scope::Cta
+    }
+
+    /// Whether a strong access is, or may be together with a fence, a release.
+    pub(super) fn cluster_releases(&self, op: &MemoryOp<'_, 'm>) -> bool {
+        op.access != Access::Load
+            && (self.cluster.fenced
+                || !self.entry
+                || matches!(op.order, Order::Release | Order::AcqRel | Order::Sc))
     }
 
     /// With a runtime that has no hooks for it, the report must say that order may be missing.

@@ -158,7 +158,7 @@ impl<'m, 'e> Walker<'m, 'e> {
             indirect: false,
         });
         self.block_hooks_begin(change.any);
-        self.cluster.fenced = false;
+        self.cluster.fenced = self.cluster.on && cluster::may_fence(text);
         self.cluster.said_so = false;
         let sites_before = self.out.sites.len();
         self.checked.forget();
@@ -346,6 +346,7 @@ impl<'m, 'e> Walker<'m, 'e> {
         let base = self.base(op.address);
         let after = op.is_strong() && op.returns;
         let far = self.cluster_reaches(op);
+        let releases = far && self.cluster_releases(op);
         let comparand = if after {
             op.comparand.and_then(scalar_text)
         } else {
@@ -358,7 +359,7 @@ impl<'m, 'e> Walker<'m, 'e> {
             if let Some(comparand) = &comparand {
                 comparand_saved = emit.save_comparand(comparand, op.size);
             }
-            if far && op.access != Access::Load {
+            if releases {
                 emit.with_state_in_cluster(address, names::CLUSTER_RELEASE);
             }
             match amount {
