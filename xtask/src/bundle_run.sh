@@ -4,6 +4,7 @@
 #
 #   ./run.sh [--gpu-only | --sim-only] [--no-bench] [NAME…]      NAME: a part of the scenarios' names
 #
+# JOBS=N: so many scenarios at once (1); most of a run is the driver's compiler.
 # RUNS=N: so many repetitions (schedules) of each instead of what its file says. TIME_LIMIT=S: give up after S seconds.
 # The litmus and parity scenarios have a script of their own: tests/litmus.sh --gsan ./gsan
 # (with --parity --results FILE it writes what `cargo xtask parity FILE` puts into docs/parity.md)
@@ -78,18 +79,28 @@ echo
 printf '%-30s %-16s' scenario expected
 for device in $devices; do printf ' | %-22s %-8s %6s' "$device" "" "s"; done
 echo
-failed=0 total=0
-for scenario in tests/scenarios/*.toml; do
-    chosen "$(basename "$scenario")" || continue
-    printf '%-30s %-16s' "$(basename "$scenario" .toml)" "$(expected "$scenario")"
+# One row of the table. A run that differs from what its file expects leaves results/NAME.failed.
+row() {
+    printf '%-30s %-16s' "$(basename "$1" .toml)" "$(expected "$1")"
     for device in $devices; do
-        run "$scenario" "$device"
+        run "$1" "$device"
         printf ' | %-22s %-8s %6s' "$result" "$verdict" "$seconds"
-        total=$((total + 1))
-        [ "$verdict" = ok ] || failed=$((failed + 1))
+        [ "$verdict" = ok ] || : > "results/$(basename "$1" .toml).$device.failed"
     done
     echo
+}
+
+rm -f results/*.failed
+total=0
+for scenario in tests/scenarios/*.toml; do
+    chosen "$(basename "$scenario")" || continue
+    for device in $devices; do total=$((total + 1)); done
+    while [ "$(jobs -r | wc -l)" -ge "${JOBS:-1}" ]; do wait -n; done
+    row "$scenario" > "results/$(basename "$scenario" .toml).row" &&
+        cat "results/$(basename "$scenario" .toml).row" &
 done
+wait
+failed=$(find results -name '*.failed' | wc -l)
 echo
 echo "$((total - failed)) of $total as expected"
 
