@@ -37,14 +37,21 @@ pub(crate) struct SharedPlan {
 
 /// Where a block finds its state (ARCHITECTURE.md): with S = static + dynamic rounded up to 128, the state lies at
 /// S - 128. So the user's part must end there, and the launch must not be rounded beyond S: static + dynamic is S - 1 or
-/// S - 2, whichever makes dynamic odd. Where that exceeds `limit`, nothing is grown, and an odd size is made even.
-pub(crate) fn plan_shared(static_shared: u32, user_dynamic: u32, limit: u32) -> SharedPlan {
+/// S - 2, whichever makes dynamic odd. Where that exceeds `limit`, nothing is grown, and an odd size is made even; so it is in a
+/// launch with clusters, where the hardware takes a bare offset into shared memory for one of the cluster's first block.
+pub(crate) fn plan_shared(
+    static_shared: u32,
+    user_dynamic: u32,
+    limit: u32,
+    clusters: bool,
+) -> SharedPlan {
     let room = u64::from(BlockState::ROOM);
     let user_end = u64::from(static_shared) + u64::from(user_dynamic);
     let end = user_end.next_multiple_of(room) + room;
     let dynamic = end - 1 - u64::from(static_shared);
     let dynamic = dynamic - u64::from(dynamic.is_multiple_of(2));
-    if end <= u64::from(limit)
+    if !clusters
+        && end <= u64::from(limit)
         && let Ok(dynamic) = u32::try_from(dynamic)
     {
         return SharedPlan {
@@ -274,7 +281,8 @@ mod tests {
             static_shared in 0u32..240_000, user in 0u32..240_000
         ) {
             let limit = LIMITS.shared_per_block;
-            let plan = plan_shared(static_shared, user, limit);
+            let plan = plan_shared(static_shared, user, limit, false);
+            prop_assert!(!plan_shared(static_shared, user, limit, true).grown);
             if plan.grown {
                 prop_assert_eq!(plan.dynamic % 2, 1);
                 let asked = static_shared + plan.dynamic;
@@ -296,28 +304,28 @@ mod tests {
     #[test]
     fn a_full_block_is_not_grown() {
         assert_eq!(
-            plan_shared(0, 232_448, 232_448),
+            plan_shared(0, 232_448, 232_448, false),
             SharedPlan {
                 dynamic: 232_448,
                 grown: false
             }
         );
         assert_eq!(
-            plan_shared(0, 232_320, 232_448),
+            plan_shared(0, 232_320, 232_448, false),
             SharedPlan {
                 dynamic: 232_447,
                 grown: true
             }
         );
         assert_eq!(
-            plan_shared(0, 232_321, 232_448),
+            plan_shared(0, 232_321, 232_448, false),
             SharedPlan {
                 dynamic: 232_322,
                 grown: false
             }
         );
         assert_eq!(
-            plan_shared(0, 0, 49_152),
+            plan_shared(0, 0, 49_152, false),
             SharedPlan {
                 dynamic: 127,
                 grown: true

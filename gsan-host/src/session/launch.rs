@@ -93,8 +93,13 @@ fn launch_flags(spec: &LaunchSpec, kernel: &Kernel) -> u32 {
     } else {
         0
     };
-    let cluster = spec.cluster.or(kernel.required_cluster);
-    warps | LaunchRecord::cluster_flags(cluster.unwrap_or([1, 1, 1]))
+    warps | LaunchRecord::cluster_flags(cluster_shape(spec, kernel))
+}
+
+/// Blocks per cluster along each axis.
+fn cluster_shape(spec: &LaunchSpec, kernel: &Kernel) -> [u32; 3] {
+    let shape = spec.cluster.or(kernel.required_cluster);
+    shape.unwrap_or([1, 1, 1])
 }
 
 /// A launch that passed the checks.
@@ -171,6 +176,7 @@ impl Session {
                 facts.static_shared,
                 spec.dynamic_shared,
                 limits.shared_per_block,
+                cluster_shape(spec, &kernel) != [1, 1, 1],
             )
         } else {
             SharedPlan {

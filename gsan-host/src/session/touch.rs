@@ -33,7 +33,7 @@ impl Session {
         }
         let function = self.own_kernel(device, "__gsan_touch")?;
         let limits = DeviceLimits::of(self.device(device)?)?;
-        let shared = plan_shared(0, 0, limits.shared_per_block);
+        let shared = plan_shared(0, 0, limits.shared_per_block, false);
         let launch_id = what.id(self.names().launches.len() as u32);
         let record = self.prepare_record(
             stream,
