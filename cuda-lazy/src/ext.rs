@@ -5,7 +5,9 @@
 
 #![allow(non_camel_case_types, non_snake_case)]
 
-use cust_raw::{CUcontext, CUdevice, CUdeviceptr, CUfunction, CUmodule, CUresult, CUstream};
+use cust_raw::{
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUresult, CUstream,
+};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// What a driver call answers.
@@ -98,6 +100,8 @@ pub mod launch_attribute {
     pub const CLUSTER_DIMENSION: u32 = 4;
     /// `int`: may start before its predecessor in the stream has ended (programmatic dependent launch).
     pub const PROGRAMMATIC_STREAM_SERIALIZATION: u32 = 6;
+    /// An event that is recorded once all blocks have let dependents start.
+    pub const PROGRAMMATIC_EVENT: u32 = 7;
     /// `int`: priority.
     pub const PRIORITY: u32 = 8;
 }
@@ -130,6 +134,16 @@ impl CUlaunchAttribute {
     /// Programmatic dependent launch on the predecessor in the stream.
     pub const fn programmatic_stream_serialization() -> CUlaunchAttribute {
         Self::of_int(launch_attribute::PROGRAMMATIC_STREAM_SERIALIZATION, 1)
+    }
+
+    /// An event, without time, that is recorded once all blocks have let dependents start: what waits for it may start before
+    /// the kernel has ended.
+    pub fn programmatic_event(event: CUevent) -> CUlaunchAttribute {
+        CUlaunchAttribute {
+            id: launch_attribute::PROGRAMMATIC_EVENT,
+            pad: [0; 4],
+            value: [event as u64, 0, 0, 0, 0, 0, 0, 0],
+        }
     }
 }
 
@@ -248,6 +262,25 @@ unsafe extern "C" {
         globalDim: *const u64,
         globalStrides: *const u64,
         boxDim: *const u32,
+        elementStrides: *const u32,
+        interleave: c_int,
+        swizzle: c_int,
+        l2Promotion: c_int,
+        oobFill: c_int,
+    ) -> Status;
+
+    /// A tensor map for copies that gather a convolution's windows.
+    pub fn cuTensorMapEncodeIm2col(
+        tensorMap: *mut CUtensorMap,
+        tensorDataType: c_int,
+        tensorRank: u32,
+        globalAddress: *mut c_void,
+        globalDim: *const u64,
+        globalStrides: *const u64,
+        pixelBoxLowerCorner: *const c_int,
+        pixelBoxUpperCorner: *const c_int,
+        channelsPerPixel: u32,
+        pixelsPerColumn: u32,
         elementStrides: *const u32,
         interleave: c_int,
         swizzle: c_int,

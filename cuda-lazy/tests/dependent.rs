@@ -87,7 +87,19 @@ fn stream() -> CUstream {
 }
 
 fn launch(function: &Function, blocks: u32, stream: CUstream, at: u64, dependent: bool) {
-    let mut attributes = [CUlaunchAttribute::programmatic_stream_serialization()];
+    let attribute = CUlaunchAttribute::programmatic_stream_serialization();
+    let attributes = if dependent { &[attribute][..] } else { &[] };
+    let status = launch_with(function, blocks, stream, at, attributes);
+    assert_eq!(status.result(), Ok(()));
+}
+
+fn launch_with(
+    function: &Function,
+    blocks: u32,
+    stream: CUstream,
+    at: u64,
+    attributes: &[CUlaunchAttribute],
+) -> ext::Status {
     let config = CUlaunchConfig {
         gridDimX: blocks,
         gridDimY: 1,
@@ -97,20 +109,41 @@ fn launch(function: &Function, blocks: u32, stream: CUstream, at: u64, dependent
         blockDimZ: 1,
         sharedMemBytes: 0,
         hStream: stream,
-        attrs: attributes.as_mut_ptr(),
-        numAttrs: u32::from(dependent),
+        attrs: attributes.as_ptr().cast_mut(),
+        numAttrs: attributes.len() as u32,
     };
     let mut arguments = [(&raw const at) as *mut c_void];
     // SAFETY: every kernel takes one pointer.
-    let status = unsafe {
+    unsafe {
         ext::cuLaunchKernelEx(
             &config,
             function.to_raw(),
             arguments.as_mut_ptr(),
             null_mut(),
         )
-    };
+    }
+}
+
+fn event(flags: u32) -> CUevent {
+    let mut event = null_mut();
+    // SAFETY: the result is a local.
+    assert_eq!(code(unsafe { cuEventCreate(&mut event, flags) }), 0);
+    event
+}
+
+/// Launches `first` with a programmatic event, which another stream waits for before its `second`; that stream's `third` comes
+/// last.
+fn by_event(module: &Module, at: u64, first: CUstream, other: CUstream) {
+    let without_time = event(2);
+    let attribute = CUlaunchAttribute::programmatic_event(without_time);
+    let function = |name| module.get_function(name).unwrap();
+    let status = launch_with(&function("first"), 3, first, at, &[attribute]);
     assert_eq!(status.result(), Ok(()));
+    // SAFETY: both live.
+    let waits = code(unsafe { cuStreamWaitEvent(other, without_time, 0) });
+    assert_eq!(waits, 0);
+    launch(&function("second"), 2, other, at, false);
+    launch(&function("third"), 1, other, at, false);
 }
 
 /// Runs kernels in one stream, all but the first as dependent launches where it says so; returns the four words.
@@ -209,4 +242,79 @@ fn an_ordinary_launch_does_not_start_early() {
     // SAFETY: the stream lives.
     assert_eq!(code(unsafe { cuStreamSynchronize(stream) }), 702);
     std::mem::forget((module, words));
+}
+
+/// As above, each side waits for the other: the event is recorded before its kernel has ended, and `griddepcontrol.wait` waits
+/// for that kernel.
+#[test]
+fn a_programmatic_event_lets_another_streams_kernel_start_early() {
+    for seed in 0..24 {
+        let _sim = Simulated::with(seeded(seed));
+        let module = Module::from_ptx(PTX, &[]).expect("the module loads");
+        let words = DeviceBuffer::from_slice(&[0u32; 4]).unwrap();
+        let (first, other) = (stream(), stream());
+        by_event(&module, words.as_device_ptr().as_raw(), first, other);
+        // SAFETY: the stream lives.
+        let waited = code(unsafe { cuStreamSynchronize(other) });
+        assert_eq!(waited, 0, "seed {seed}: {:?}", cuda_lazy::diagnosis());
+        assert_eq!(words.as_host_vec().unwrap(), [7, 1, 7, 7], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_programmatic_event_has_no_time() {
+    let _sim = Simulated::with(seeded(0));
+    let module = Module::from_ptx(PTX, &[]).expect("the module loads");
+    let words = DeviceBuffer::from_slice(&[0u32; 4]).unwrap();
+    let at = words.as_device_ptr().as_raw();
+    let function = module.get_function("quiet").unwrap();
+    for (event, answer) in [
+        (event(0), Err(1)),
+        (null_mut(), Err(400)),
+        (event(2), Ok(())),
+    ] {
+        let attribute = CUlaunchAttribute::programmatic_event(event);
+        let status = launch_with(&function, 1, null_mut(), at, &[attribute]);
+        assert_eq!(status.result(), answer);
+    }
+}
+
+/// Captured, both ways of starting early are edges of the graph, which each launch of it follows.
+#[test]
+fn captured_dependent_launches_start_early_in_the_graph() {
+    for seed in 0..24 {
+        for events in [false, true] {
+            let _sim = Simulated::with(seeded(seed));
+            let module = Module::from_ptx(PTX, &[]).expect("the module loads");
+            let words = DeviceBuffer::from_slice(&[0u32; 4]).unwrap();
+            let at = words.as_device_ptr().as_raw();
+            let (first, other, join) = (stream(), stream(), event(2));
+            let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
+            let (mut graph, mut exec) = (null_mut(), null_mut());
+            // SAFETY: results are locals, the rest lives.
+            unsafe {
+                assert_eq!(code(cuStreamBeginCapture_v2(first, mode)), 0);
+                // Every launch of the graph begins with zeros.
+                assert_eq!(code(cuMemsetD32Async(at, 0, 4, first)), 0);
+                if events {
+                    by_event(&module, at, first, other);
+                    assert_eq!(code(cuEventRecord(join, other)), 0);
+                    assert_eq!(code(cuStreamWaitEvent(first, join, 0)), 0);
+                } else {
+                    let function = |name| module.get_function(name).unwrap();
+                    launch(&function("first"), 3, first, at, false);
+                    launch(&function("second"), 2, first, at, true);
+                    launch(&function("third"), 1, first, at, false);
+                }
+                assert_eq!(code(cuStreamEndCapture(first, &mut graph)), 0);
+                assert_eq!(code(cuGraphInstantiateWithFlags(&mut exec, graph, 0)), 0);
+                for _ in 0..3 {
+                    assert_eq!(code(cuGraphLaunch(exec, other)), 0);
+                }
+                let waited = code(cuStreamSynchronize(other));
+                assert_eq!(waited, 0, "seed {seed}: {:?}", cuda_lazy::diagnosis());
+            }
+            assert_eq!(words.as_host_vec().unwrap(), [7, 1, 7, 7], "seed {seed}");
+        }
+    }
 }

@@ -30,11 +30,11 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-#[test]
-fn a_c_program_linked_with_libcuda_runs() {
-    let folder = library("linked");
-    let program = folder.join("scale");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples-c/scale.c");
+/// Builds an example against the library, runs it, and returns what it says.
+fn example(name: &str) -> String {
+    let folder = library(name);
+    let program = folder.join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples-c/{name}.c"));
     run(Command::new("cc")
         .args(["-Wall", "-Werror", "-o"])
         .args([&program, &source])
@@ -42,11 +42,21 @@ fn a_c_program_linked_with_libcuda_runs() {
         .arg(&folder)
         .arg("-lcuda"));
     let output = run(Command::new(&program).env("LD_LIBRARY_PATH", &folder));
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        text.starts_with("1000 elements scaled by 2.5 on gsan"),
-        "{text}"
-    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_c_program_linked_with_libcuda_runs() {
+    let text = example("scale");
+    let expected = "1000 elements scaled by 2.5 on gsan";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
+fn a_c_program_captures_a_graph_and_replays_it() {
+    let text = example("graph");
+    let expected = "5 launches of a graph of 6 nodes on gsan";
+    assert!(text.starts_with(expected), "{text}");
 }
 
 #[test]

@@ -130,22 +130,14 @@ fn sources_of(name: &str) -> Vec<std::path::PathBuf> {
     sources
 }
 
-/// Functions that cust calls and the simulated driver does not have: textures, surfaces and arrays, graphs, memory of other
+/// Functions that cust calls and the simulated driver does not have: textures, surfaces and arrays, memory of other
 /// APIs.
-const NOT_SIMULATED: [&str; 23] = [
+const NOT_SIMULATED: [&str; 15] = [
     "cuArray3DCreate_v2",
     "cuArray3DGetDescriptor_v2",
     "cuArrayDestroy",
     "cuDestroyExternalMemory",
     "cuExternalMemoryGetMappedBuffer",
-    "cuGraphAddKernelNode",
-    "cuGraphCreate",
-    "cuGraphDebugDotPrint",
-    "cuGraphDestroy",
-    "cuGraphGetEdges",
-    "cuGraphGetNodes",
-    "cuGraphKernelNodeGetParams",
-    "cuGraphNodeGetType",
     "cuImportExternalMemory",
     "cuMemcpyAtoH_v2",
     "cuMemcpyHtoA_v2",

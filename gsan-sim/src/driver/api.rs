@@ -65,6 +65,11 @@ impl<T> Out<T> {
         self.0.is_null()
     }
 
+    /// For results that are arguments too.
+    pub(super) fn address(&self) -> u64 {
+        self.0 as u64
+    }
+
     /// Refuses null before anything has been done that would have to be undone.
     pub(super) fn require(&self) -> Answer {
         if self.is_null() {

@@ -2,7 +2,7 @@
 
 use super::api::{In, Out, Session, driver_api};
 use super::codes::{Answer, Code};
-use super::state::{Context, Driver, Handle};
+use super::state::{Context, Driver, Handle, Tail};
 use std::collections::HashMap;
 
 /// `CU_CTX_*` flags of CUDA 11.4 to 13.
@@ -18,8 +18,7 @@ impl Driver {
                 flags,
                 primary,
                 error: None,
-                legacy_last: None,
-                legacy_kernel: None,
+                legacy: Tail::default(),
                 orphans: Vec::new(),
                 per_thread: HashMap::new(),
                 peers: 0,
@@ -45,12 +44,12 @@ impl Driver {
         }
         self.streams.retain(|_, stream| stream.context != context);
         self.events.retain(|_, event| event.context != context);
+        self.drop_orphaned_captures();
         self.forget_library_modules(context);
         self.release_memory_of(context);
         if let Some(context) = self.contexts.get_mut(&context) {
             context.error = None;
-            context.legacy_last = None;
-            context.legacy_kernel = None;
+            context.legacy = Tail::default();
             context.orphans.clear();
             context.per_thread.clear();
             context.peers = 0;
@@ -216,7 +215,8 @@ driver_api! {
         version.set(3020)
     }
     fn cuCtxSynchronize(s) {
-        let (_, context) = s.healthy()?;
+        let (driver, context) = s.healthy()?;
+        driver.refuse_context(context)?;
         s.wait_for_all(context)
     }
     fn cuCtxSetLimit(s, which: u32, value: usize) {
@@ -346,7 +346,6 @@ driver_api! {
     fn cuProfilerStart(s) { s.current().map(|_| ()) }
     fn cuProfilerStop(s) { s.current().map(|_| ()) }
     fn cuFlushGPUDirectRDMAWrites(s, _target: u32, _scope: u32) { s.healthy().map(|_| ()) }
-    fn cuThreadExchangeStreamCaptureMode(s, mode: Out<u32>) { s.driver()?; mode.set(0) }
     fn cuIpcCloseMemHandle(s, _address: u64) { s.healthy()?; Err(Code::INVALID_VALUE) }
     fn cuCtxDetach(s, context: Handle) {
         let (_, current) = s.current()?;

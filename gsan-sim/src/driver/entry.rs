@@ -36,12 +36,68 @@ fn text(code: c_int, out: &Out<*const c_char>, name: bool) -> Answer {
     }
 }
 
-/// The newest form of a function: `cuMemAlloc` is `cuMemAlloc_v2`.
-fn by_plain_name(name: &str) -> Option<*const ()> {
-    // These have a `_v2` that takes other arguments.
-    const AS_NAMED: [&str; 1] = ["cuGetProcAddress"];
-    if AS_NAMED.contains(&name) {
-        return super::symbol(name);
+/// The form of a function that programs of a CUDA version mean by its plain name: `cuMemAlloc` is `cuMemAlloc_v2`.
+fn by_plain_name(name: &str, version: c_int) -> Option<*const ()> {
+    // These have a `_v2` that takes other arguments, which is meant from a later version on.
+    const LATER: [(&str, c_int, &str); 13] = [
+        ("cuGetProcAddress", c_int::MAX, ""),
+        ("cuGraphAddKernelNode", 12_000, "cuGraphAddKernelNode_v2"),
+        (
+            "cuGraphKernelNodeGetParams",
+            12_000,
+            "cuGraphKernelNodeGetParams_v2",
+        ),
+        (
+            "cuGraphKernelNodeSetParams",
+            12_000,
+            "cuGraphKernelNodeSetParams_v2",
+        ),
+        (
+            "cuGraphExecKernelNodeSetParams",
+            12_000,
+            "cuGraphExecKernelNodeSetParams_v2",
+        ),
+        ("cuGraphExecUpdate", 12_000, "cuGraphExecUpdate_v2"),
+        ("cuGraphAddNode", 13_000, "cuGraphAddNode_v2"),
+        ("cuGraphGetEdges", 13_000, "cuGraphGetEdges_v2"),
+        (
+            "cuGraphNodeGetDependencies",
+            13_000,
+            "cuGraphNodeGetDependencies_v2",
+        ),
+        (
+            "cuGraphNodeGetDependentNodes",
+            13_000,
+            "cuGraphNodeGetDependentNodes_v2",
+        ),
+        (
+            "cuGraphAddDependencies",
+            13_000,
+            "cuGraphAddDependencies_v2",
+        ),
+        (
+            "cuGraphRemoveDependencies",
+            13_000,
+            "cuGraphRemoveDependencies_v2",
+        ),
+        (
+            "cuStreamUpdateCaptureDependencies",
+            13_000,
+            "cuStreamUpdateCaptureDependencies_v2",
+        ),
+    ];
+    if name == "cuStreamGetCaptureInfo" {
+        return super::symbol(match version {
+            ..12_000 => name,
+            12_000..13_000 => "cuStreamGetCaptureInfo_v2",
+            _ => "cuStreamGetCaptureInfo_v3",
+        });
+    }
+    if name == "cuGraphInstantiate" && version >= 12_000 {
+        return super::symbol("cuGraphInstantiateWithFlags");
+    }
+    if let Some((_, from, later)) = LATER.iter().find(|(plain, ..)| *plain == name) {
+        return super::symbol(if version >= *from { later } else { name });
     }
     super::symbol(&format!("{name}_v2")).or_else(|| super::symbol(name))
 }
@@ -56,9 +112,9 @@ driver_api! {
     fn cuDriverGetVersion(_s, version: Out<i32>) { version.set(VERSION) }
     fn cuGetErrorName(_s, code: c_int, name: Out<*const c_char>) { text(code, &name, true) }
     fn cuGetErrorString(_s, code: c_int, string: Out<*const c_char>) { text(code, &string, false) }
-    fn cuGetProcAddress(_s, name: Text, function: Out<*const ()>, _version: c_int, _flags: u64) {
+    fn cuGetProcAddress(_s, name: Text, function: Out<*const ()>, version: c_int, _flags: u64) {
         function.require()?;
-        let found = by_plain_name(name.utf8()?);
+        let found = by_plain_name(name.utf8()?, version);
         function.set(found.unwrap_or(std::ptr::null()))?;
         found.map(|_| ()).ok_or(Code::NOT_FOUND)
     }
@@ -69,7 +125,7 @@ driver_api! {
         let found = if name == "cuGetProcAddress" && version >= 12_000 {
             super::symbol("cuGetProcAddress_v2")
         } else {
-            by_plain_name(name)
+            by_plain_name(name, version)
         };
         // 0 found, 1 not found.
         status.set_if_wanted(found.is_none().into());

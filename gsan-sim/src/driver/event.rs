@@ -6,7 +6,7 @@ use super::queue::{OpId, Work};
 use super::state::{Driver, Event, Handle, Record};
 
 /// `CU_EVENT_DISABLE_TIMING`.
-const NO_TIMING: u32 = 2;
+pub(super) const NO_TIMING: u32 = 2;
 /// `CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS`.
 const FLAGS: u32 = 7;
 
@@ -23,11 +23,21 @@ pub(super) fn recorded(driver: &mut Driver, event: Handle, op: OpId) {
     }
 }
 
-fn record(session: &mut Session, event: Handle, stream: Handle) -> Answer {
+fn record(session: &mut Session, event: Handle, stream: Handle, flags: u32) -> Answer {
     let (driver, context) = session.healthy()?;
     driver.event(event)?;
+    let own = driver.stream(context, stream)?;
+    if let Some((capture, own)) = driver.capture_of(own).zip(own) {
+        return driver.capture_record(capture, own, event, flags);
+    }
     let op = driver.submit(context, stream, Work::Record { event }, &[])?;
-    driver.event(event)?.record = Some(Record { op, time: None });
+    let event = driver.event(event)?;
+    event.captured = None;
+    event.record = Some(Record {
+        op,
+        time: None,
+        kernel: None,
+    });
     Ok(())
 }
 
@@ -35,6 +45,9 @@ fn record(session: &mut Session, event: Handle, stream: Handle) -> Answer {
 fn pending(session: &mut Session, event: Handle) -> Answer<(Vec<OpId>, Handle)> {
     let (driver, _) = session.healthy()?;
     let event = driver.event(event)?;
+    if event.captured.is_some() {
+        return Err(Code::CAPTURED_EVENT);
+    }
     Ok((
         event.record.map(|record| record.op).into_iter().collect(),
         event.context,
@@ -46,7 +59,15 @@ fn elapsed(session: &mut Session, milliseconds: &Out<f32>, start: Handle, end: H
     let (driver, _) = session.healthy()?;
     let mut times = [0; 2];
     for (event, time) in [start, end].into_iter().zip(&mut times) {
-        let Event { flags, record, .. } = driver.event(event)?;
+        let Event {
+            flags,
+            record,
+            captured,
+            ..
+        } = driver.event(event)?;
+        if captured.is_some() {
+            return Err(Code::CAPTURED_EVENT);
+        }
         let record = record
             .filter(|_| *flags & NO_TIMING == 0)
             .ok_or(Code::INVALID_HANDLE)?;
@@ -65,13 +86,14 @@ driver_api! {
             return Err(Code::INVALID_VALUE);
         }
         let handle = driver.new_handle();
-        driver.events.insert(handle, Event { context, flags, record: None });
+        driver.events.insert(handle, Event { context, flags, record: None, captured: None });
         event.set(handle)
     }
-    fn cuEventRecord(s, event: Handle, stream: Handle) { record(s, event, stream) }
-    fn cuEventRecordWithFlags(s, event: Handle, stream: Handle, _flags: u32) { record(s, event, stream) }
+    fn cuEventRecord(s, event: Handle, stream: Handle) { record(s, event, stream, 0) }
+    fn cuEventRecordWithFlags(s, event: Handle, stream: Handle, flags: u32) { record(s, event, stream, flags) }
     fn cuEventQuery(s, event: Handle) {
         let (ops, context) = pending(s, event)?;
+        s.driver()?.refuse_unsafe()?;
         if s.poll(context, &ops)? { Ok(()) } else { Err(Code::NOT_READY) }
     }
     fn cuEventSynchronize(s, event: Handle) {

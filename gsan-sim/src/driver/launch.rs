@@ -2,6 +2,7 @@
 
 use super::api::{In, Session, bytes, driver_api};
 use super::codes::{Answer, Code};
+use super::event::NO_TIMING;
 use super::state::{Driver, Handle};
 use crate::machine::LaunchDesc;
 
@@ -33,6 +34,8 @@ mod attribute {
     pub(super) const COOPERATIVE: u32 = 2;
     pub(super) const CLUSTER: u32 = 4;
     pub(super) const PROGRAMMATIC_STREAM_SERIALIZATION: u32 = 6;
+    pub(super) const PROGRAMMATIC_EVENT: u32 = 7;
+    pub(super) const LAUNCH_COMPLETION_EVENT: u32 = 12;
     /// Up to here ids are known; those without a name here are hints, or permit more than they require.
     pub(super) const LAST_KNOWN: u32 = 14;
 }
@@ -47,19 +50,58 @@ pub(super) struct Shape {
     pub(super) cooperative: bool,
     /// It may start before the kernel before it in the stream has ended.
     pub(super) programmatic: bool,
+    /// Events that are recorded when all of its blocks let dependents start, or have ended: a programmatic one, and one that
+    /// need only wait until all have started.
+    pub(super) events: [Option<Handle>; 2],
+}
+
+impl Shape {
+    /// Without attributes.
+    pub(super) fn plain(grid: [u32; 3], block: [u32; 3], dynamic: u32) -> Shape {
+        Shape {
+            grid,
+            block,
+            cluster: [1; 3],
+            dynamic,
+            cooperative: false,
+            programmatic: false,
+            events: [None; 2],
+        }
+    }
+}
+
+/// A launch that has been checked: all that is left is to run it.
+#[derive(Clone)]
+pub(super) struct Launch {
+    pub(super) function: Handle,
+    pub(super) desc: LaunchDesc,
+    pub(super) values: Values,
+}
+
+/// Where the parameters are in their buffer, for those who ask.
+#[derive(Clone)]
+pub(super) struct Values {
+    offsets: Vec<u32>,
+    addresses: Vec<u64>,
+}
+
+impl Values {
+    /// An array of the parameters' addresses; it stays while this and the buffer do.
+    pub(super) fn addresses(&mut self, buffer: &[u8]) -> u64 {
+        let base = buffer.as_ptr() as u64;
+        self.addresses = self
+            .offsets
+            .iter()
+            .map(|&at| base + u64::from(at))
+            .collect();
+        self.addresses.as_ptr() as u64
+    }
 }
 
 impl Config {
     /// With its attributes.
     pub(super) fn shape(&self) -> Answer<Shape> {
-        let mut shape = Shape {
-            grid: self.grid,
-            block: self.block,
-            cluster: [1; 3],
-            dynamic: self.dynamic,
-            cooperative: false,
-            programmatic: false,
-        };
+        let mut shape = Shape::plain(self.grid, self.block, self.dynamic);
         let attributes = In::<Attribute>::from_address(self.attributes);
         for index in 0..self.count as usize {
             let Attribute { id, value, .. } = attributes.at(index)?;
@@ -67,12 +109,19 @@ impl Config {
                 attribute::COOPERATIVE => shape.cooperative = value[0] != 0,
                 attribute::CLUSTER => shape.cluster = [value[0], value[1], value[2]],
                 attribute::PROGRAMMATIC_STREAM_SERIALIZATION => shape.programmatic = value[0] != 0,
+                attribute::PROGRAMMATIC_EVENT => shape.events[0] = Some(event(value)),
+                attribute::LAUNCH_COMPLETION_EVENT => shape.events[1] = Some(event(value)),
                 0..=attribute::LAST_KNOWN => {}
                 _ => return Err(Code::INVALID_VALUE),
             }
         }
         Ok(shape)
     }
+}
+
+/// The event in an attribute's value.
+fn event(value: [u32; 16]) -> Handle {
+    u64::from(value[0]) | u64::from(value[1]) << 32
 }
 
 /// What a GPU's driver refuses at once.
@@ -187,41 +236,69 @@ fn ready_made(extra: &In<u64>) -> Answer<&[u8]> {
     Ok(unsafe { bytes(buffer, len) })
 }
 
+impl Driver {
+    /// Checks a launch and takes its parameters.
+    pub(super) fn prepare_launch(
+        &mut self,
+        context: Handle,
+        function: Handle,
+        shape: &Shape,
+        values: &In<u64>,
+        extra: &In<u64>,
+    ) -> Answer<Launch> {
+        let known = self.function(function)?;
+        let (id, module) = (known.id, known.module);
+        if self.module(module)?.context != context {
+            return Err(Code::INVALID_HANDLE);
+        }
+        let mut shape = *shape;
+        if shape.cluster == [1; 3]
+            && let Some(required) = self.info(function)?.required_cluster
+        {
+            shape.cluster = required;
+        }
+        check(self, function, &shape)?;
+        for event in shape.events.into_iter().flatten() {
+            if self.event(event)?.flags & NO_TIMING == 0 {
+                return Err(Code::INVALID_VALUE);
+            }
+        }
+        let params = parameters(self, function, values, extra)?;
+        let info = self.info(function)?;
+        let offsets = info.params.iter().map(|&(offset, _)| offset).collect();
+        Ok(Launch {
+            function,
+            desc: LaunchDesc {
+                device: self.context(context)?.device,
+                function: id,
+                grid: shape.grid,
+                block: shape.block,
+                cluster: shape.cluster,
+                dynamic_shared: shape.dynamic,
+                params,
+                cooperative: shape.cooperative,
+            },
+            values: Values {
+                offsets,
+                addresses: Vec::new(),
+            },
+        })
+    }
+}
+
 fn launch(
     session: &mut Session,
     function: Handle,
-    shape: Shape,
+    shape: &Shape,
     stream: Handle,
     values: &In<u64>,
     extra: &In<u64>,
 ) -> Answer {
     let (driver, context) = session.healthy()?;
-    let id = driver.function(function)?.id;
-    let module = driver.function(function)?.module;
+    driver.function(function)?;
     driver.stream(context, stream)?;
-    if driver.module(module)?.context != context {
-        return Err(Code::INVALID_HANDLE);
-    }
-    let mut shape = shape;
-    if shape.cluster == [1; 3]
-        && let Some(required) = driver.info(function)?.required_cluster
-    {
-        shape.cluster = required;
-    }
-    check(driver, function, &shape)?;
-    let params = parameters(driver, function, values, extra)?;
-    let device = driver.context(context)?.device;
-    let launch = LaunchDesc {
-        device,
-        function: id,
-        grid: shape.grid,
-        block: shape.block,
-        cluster: shape.cluster,
-        dynamic_shared: shape.dynamic,
-        params,
-        cooperative: shape.cooperative,
-    };
-    driver.submit_launch(context, stream, launch, shape.programmatic)
+    let launch = driver.prepare_launch(context, function, shape, values, extra)?;
+    driver.submit_launch(context, stream, launch, shape.programmatic, shape.events)
 }
 
 driver_api! {
@@ -229,20 +306,19 @@ driver_api! {
         s, function: Handle, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32, block_z: u32,
         dynamic: u32, stream: Handle, values: In<u64>, extra: In<u64>
     ) {
-        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        let shape = Shape { grid, block, cluster: [1; 3], dynamic, cooperative: false, programmatic: false };
-        launch(s, function, shape, stream, &values, &extra)
+        let shape = Shape::plain([grid_x, grid_y, grid_z], [block_x, block_y, block_z], dynamic);
+        launch(s, function, &shape, stream, &values, &extra)
     }
     fn cuLaunchCooperativeKernel(
         s, function: Handle, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32, block_z: u32,
         dynamic: u32, stream: Handle, values: In<u64>
     ) {
-        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        let shape = Shape { grid, block, cluster: [1; 3], dynamic, cooperative: true, programmatic: false };
-        launch(s, function, shape, stream, &values, &In::from_address(0))
+        let mut shape = Shape::plain([grid_x, grid_y, grid_z], [block_x, block_y, block_z], dynamic);
+        shape.cooperative = true;
+        launch(s, function, &shape, stream, &values, &In::from_address(0))
     }
     fn cuLaunchKernelEx(s, config: In<Config>, function: Handle, values: In<u64>, extra: In<u64>) {
         let config = config.get()?;
-        launch(s, function, config.shape()?, config.stream, &values, &extra)
+        launch(s, function, &config.shape()?, config.stream, &values, &extra)
     }
 }

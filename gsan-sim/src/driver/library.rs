@@ -61,6 +61,19 @@ fn module_of(session: &mut Session, library: Handle) -> Answer<Handle> {
     Ok(module)
 }
 
+impl super::state::Driver {
+    /// The function of a kernel in a context in which its library has been used.
+    pub(super) fn function_of_kernel(&mut self, context: Handle, kernel: Handle) -> Answer<Handle> {
+        let mut libraries = self.libraries.values();
+        let found = libraries.find_map(|library| {
+            let name = library.kernels.get(&kernel)?.clone();
+            Some((*library.modules.get(&context)?, name))
+        });
+        let (module, name) = found.ok_or(Code::INVALID_HANDLE)?;
+        self.find_function(module, &name)
+    }
+}
+
 fn add_input(
     session: &mut Session,
     link: Handle,

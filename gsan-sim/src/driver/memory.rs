@@ -205,9 +205,11 @@ fn free_in_stream(session: &mut Session, address: u64, stream: Handle) -> Answer
     if address == 0 {
         return Ok(());
     }
+    let captured = driver.is_captured(context, stream)?;
     match driver.allocations.get_mut(&address) {
         Some(allocation) if allocation.kind == AllocationKind::Device && !allocation.freeing => {
-            allocation.freeing = true;
+            // What a graph frees stays for its next launch.
+            allocation.freeing = !captured;
         }
         _ => return Err(Code::INVALID_VALUE),
     }
@@ -246,12 +248,14 @@ driver_api! {
     fn cuMemAlloc_v2(s, pointer: Out<u64>, len: usize) {
         pointer.require()?;
         let (driver, context) = s.healthy()?;
+        driver.refuse_unsafe()?;
         pointer.set(driver.allocate_device(context, len)?)
     }
     fn cuMemAllocPitch_v2(s, pointer: Out<u64>, pitch: Out<usize>, width: usize, height: usize, element: u32) {
         pointer.require()?;
         pitch.require()?;
         let (driver, context) = s.healthy()?;
+        driver.refuse_unsafe()?;
         if !matches!(element, 4 | 8 | 16) {
             return Err(Code::INVALID_VALUE);
         }
@@ -264,6 +268,7 @@ driver_api! {
         if address == 0 {
             return s.healthy().map(|_| ());
         }
+        s.healthy()?.0.refuse_unsafe()?;
         free(s, address, Code::INVALID_VALUE, |kind| {
             matches!(kind, AllocationKind::Device | AllocationKind::Managed)
         })

@@ -15,8 +15,10 @@
 //! | `entry`, `device`, `context`, `stream`, `event`, `module`, `library`, `function`, `launch` | the API of that name |
 //! | `memory`, `vmm`, `pointer`, `transfer`, `copy` | memory, mappings, pointers' attributes, copies and fills |
 //! | `tensor` | tensor maps |
+//! | `graph`, `graph_node`, `graph_exec`, `capture` | graphs: their edges, their nodes, launching them, making them of what streams are given |
 
 mod api;
+mod capture;
 mod codes;
 mod context;
 mod copy;
@@ -25,6 +27,9 @@ mod diagnosis;
 mod entry;
 mod event;
 mod function;
+mod graph;
+mod graph_exec;
+mod graph_node;
 mod launch;
 mod library;
 mod memory;
@@ -51,6 +56,10 @@ pub fn symbol(name: &str) -> Option<*const ()> {
         stream::symbol,
         tensor::symbol,
         event::symbol,
+        graph::symbol,
+        graph_node::symbol,
+        graph_exec::symbol,
+        capture::symbol,
         module::symbol,
         library::symbol,
         function::symbol,

@@ -6,9 +6,11 @@
 
 use super::Diagnosis;
 use super::api::Session;
+use super::capture::{NO_OP, node_work};
 use super::codes::{Answer, Code};
 use super::copy;
-use super::state::{Driver, Handle, PER_THREAD_STREAM, Stream};
+use super::launch::Launch;
+use super::state::{Driver, Handle, PER_THREAD_STREAM, Record, Stream, Tail};
 use super::{event, memory};
 use crate::machine::{GridId, LaunchDesc, LaunchError, MemoryFault, RunEvent, Stop};
 use rand_core::RngCore;
@@ -30,6 +32,7 @@ pub(super) enum HostFunction {
 }
 
 /// What an operation does.
+#[derive(Clone)]
 pub(super) enum Work {
     Launch(LaunchDesc),
     /// A launch that may start once the kernel of that operation has released its dependents.
@@ -67,7 +70,7 @@ struct Op {
     waits_for: usize,
     /// Operations that wait for it.
     dependents: Vec<OpId>,
-    /// Launches that wait for its kernel to release them.
+    /// Launches, and records of events, that wait for its kernel to release them.
     early: Vec<OpId>,
 }
 
@@ -105,18 +108,20 @@ impl Queue {
         self.ops.get(&op).map(|op| op.context)
     }
 
-    fn submit(
+    /// Adds an operation that comes after others, and after the kernel of `beside` has let go.
+    pub(super) fn submit(
         &mut self,
         context: Handle,
         work: Work,
         laziness: u32,
         after: impl IntoIterator<Item = OpId>,
+        beside: Option<OpId>,
     ) -> OpId {
         self.last += 1;
         let id = self.last;
         let mut waits_for = 0;
-        if let Work::Dependent(_, on) = &work
-            && let Some(op) = self.ops.get_mut(on)
+        if let Some(beside) = beside
+            && let Some(op) = self.ops.get_mut(&beside)
         {
             op.early.push(id);
             waits_for += 1;
@@ -250,8 +255,7 @@ impl Driver {
                         context,
                         flags: 0,
                         priority: 0,
-                        last: None,
-                        kernel: None,
+                        tail: Tail::default(),
                     },
                 );
                 self.context_mut(context)?.per_thread.insert(thread, stream);
@@ -262,13 +266,34 @@ impl Driver {
         }
     }
 
-    /// Puts work at the end of a stream; `after` are operations that it waits for besides.
+    /// Puts work at the end of a stream; `after` are operations that it waits for besides. In a captured stream it becomes a
+    /// node, and there is nothing to wait for.
     pub(super) fn submit(
         &mut self,
         context: Handle,
         stream: Handle,
         work: Work,
         after: &[OpId],
+    ) -> Answer<OpId> {
+        let own = self.stream(context, stream)?;
+        match (self.capture_of(own), own) {
+            (Some(capture), Some(own)) => {
+                self.capture_work(capture, own, node_work(work))?;
+                return Ok(NO_OP);
+            }
+            (_, None) => self.refuse_legacy(context)?,
+            _ => {}
+        }
+        self.submit_beside(context, stream, work, after, None)
+    }
+
+    fn submit_beside(
+        &mut self,
+        context: Handle,
+        stream: Handle,
+        work: Work,
+        after: &[OpId],
+        beside: Option<OpId>,
     ) -> Answer<OpId> {
         let stream = self.stream(context, stream)?;
         // The stream says whose work it is: it may be used while another context is current.
@@ -286,9 +311,9 @@ impl Driver {
         match stream {
             Some(handle) => {
                 let stream = self.streams.get(&handle).ok_or(Code::INVALID_HANDLE)?;
-                before.extend(stream.last);
+                before.extend(stream.tail.last);
                 if stream.is_blocking() {
-                    before.extend(self.context(context)?.legacy_last);
+                    before.extend(self.context(context)?.legacy.last);
                 }
             }
             None => {
@@ -299,100 +324,114 @@ impl Driver {
                     .filter(|s| s.context == context && s.is_blocking());
                 before.extend(
                     blocking
-                        .filter_map(|s| s.last)
+                        .filter_map(|s| s.tail.last)
                         .filter(|&op| !queue.is_done(op)),
                 );
                 let context = self.context_mut(context)?;
                 before.append(&mut context.orphans);
-                before.extend(context.legacy_last);
+                before.extend(context.legacy.last);
             }
         }
         let laziness = self.rng.next_u32() % 5;
-        let op = self.queue.submit(context, work, laziness, before);
-        match stream {
-            Some(stream) => {
-                if let Some(stream) = self.streams.get_mut(&stream) {
-                    (stream.last, stream.kernel) = (Some(op), None);
-                }
-            }
-            None => {
-                let context = self.context_mut(context)?;
-                (context.legacy_last, context.legacy_kernel) = (Some(op), None);
-            }
-        }
+        let op = self.queue.submit(context, work, laziness, before, beside);
+        let last = Some(op);
+        *self.tail_mut(context, stream)? = Tail {
+            last,
+            ..Tail::default()
+        };
         Ok(op)
     }
 
     /// Puts a kernel at the end of a stream. A programmatic dependent launch right behind another kernel waits only until
-    /// that one lets it start.
+    /// that one lets it start, and so does one right behind the wait for such a kernel's event. `events` are recorded when
+    /// this kernel lets its own dependents start: the first is a programmatic one.
     pub(super) fn submit_launch(
         &mut self,
         context: Handle,
         stream: Handle,
-        launch: LaunchDesc,
+        launch: Launch,
         programmatic: bool,
+        events: [Option<Handle>; 2],
     ) -> Answer {
         let own = self.stream(context, stream)?;
-        let (last, kernel) = match own {
-            Some(own) => {
-                let own = self.streams.get(&own).ok_or(Code::INVALID_HANDLE)?;
-                (own.last, own.kernel)
-            }
-            None => {
-                let context = self.context(context)?;
-                (context.legacy_last, context.legacy_kernel)
-            }
-        };
-        let kernel = match kernel {
-            Some(on) if programmatic && !self.queue.is_done(on) => {
-                // The stream's end moves back before the kernel; what comes after the new one waits for both.
-                self.set_tail(context, own, None, None)?;
-                let op = self.submit(context, stream, Work::Dependent(launch, on), &[])?;
+        if let Some((capture, own)) = self.capture_of(own).zip(own) {
+            let events: Vec<Handle> = events.into_iter().flatten().collect();
+            return self.capture_launch(capture, own, launch, programmatic, &events);
+        }
+        if own.is_none() {
+            self.refuse_legacy(context)?;
+        }
+        let desc = launch.desc;
+        let tail = *self.tail_mut(context, own)?;
+        let running = |op: &OpId| !self.queue.is_done(*op);
+        let on = tail.trigger.filter(running);
+        let before = tail.kernel.filter(|op| programmatic && running(op));
+        let kernel = match on.or(before) {
+            Some(on) => {
+                if tail.trigger.is_none() {
+                    // The stream's end moves back before the kernel; what comes after the new one waits for both.
+                    *self.tail_mut(context, own)? = Tail::default();
+                }
+                let work = Work::Dependent(desc, on);
+                let op = self.submit_beside(context, stream, work, &[], Some(on))?;
                 if let Some(grid) = self.queue.grid_of(on)
                     && self.machine.watch_release(grid)
                 {
                     self.queue.release(grid);
                 }
-                self.submit(context, stream, Work::Join, last.as_slice())?;
+                if tail.trigger.is_none() {
+                    self.submit(context, stream, Work::Join, tail.last.as_slice())?;
+                }
                 op
             }
-            _ => self.submit(context, stream, Work::Launch(launch), &[])?,
+            None => self.submit(context, stream, Work::Launch(desc), &[])?,
         };
-        let last = match own {
-            Some(own) => self.streams.get(&own).and_then(|s| s.last),
-            None => self.context(context)?.legacy_last,
+        let of = match own {
+            Some(own) => self.streams.get(&own).map_or(context, |s| s.context),
+            None => context,
         };
-        self.set_tail(context, own, last, Some(kernel))
+        for (place, event) in events.into_iter().enumerate() {
+            let Some(event) = event else { continue };
+            let laziness = self.rng.next_u32() % 5;
+            let work = Work::Record { event };
+            let op = self.queue.submit(of, work, laziness, [], Some(kernel));
+            let event = self.event(event)?;
+            event.captured = None;
+            event.record = Some(Record {
+                op,
+                time: None,
+                kernel: (place == 0).then_some(kernel),
+            });
+        }
+        let tail = self.tail_mut(context, own)?;
+        (tail.kernel, tail.trigger) = (Some(kernel), None);
+        Ok(())
     }
 
-    /// What a stream's end is.
-    fn set_tail(
+    /// The end of a stream of a context.
+    pub(super) fn tail_mut(
         &mut self,
         context: Handle,
         stream: Option<Handle>,
-        last: Option<OpId>,
-        kernel: Option<OpId>,
-    ) -> Answer {
-        match stream {
+    ) -> Answer<&mut Tail> {
+        Ok(match stream {
             Some(stream) => {
-                let stream = self.streams.get_mut(&stream).ok_or(Code::INVALID_HANDLE)?;
-                (stream.last, stream.kernel) = (last, kernel);
+                let stream = self.streams.get_mut(&stream);
+                &mut stream.ok_or(Code::INVALID_HANDLE)?.tail
             }
-            None => {
-                let context = self.context_mut(context)?;
-                (context.legacy_last, context.legacy_kernel) = (last, kernel);
-            }
-        }
-        Ok(())
+            None => &mut self.context_mut(context)?.legacy,
+        })
     }
 
     /// The operations that a stream's completion means.
     pub(super) fn tail(&mut self, context: Handle, stream: Handle) -> Answer<Vec<OpId>> {
-        Ok(match self.stream(context, stream)? {
+        let stream = self.stream(context, stream)?;
+        self.refuse_captured(context, stream)?;
+        Ok(match stream {
             Some(stream) => self
                 .streams
                 .get(&stream)
-                .and_then(|s| s.last)
+                .and_then(|s| s.tail.last)
                 .into_iter()
                 .collect(),
             // Waiting for the legacy stream waits for what it would have waited for.
@@ -401,10 +440,10 @@ impl Driver {
                     .streams
                     .values()
                     .filter(|s| s.context == context && s.is_blocking());
-                let mut ops: Vec<OpId> = blocking.filter_map(|s| s.last).collect();
+                let mut ops: Vec<OpId> = blocking.filter_map(|s| s.tail.last).collect();
                 let context = self.context(context)?;
                 ops.extend(&context.orphans);
-                ops.extend(context.legacy_last);
+                ops.extend(context.legacy.last);
                 ops
             }
         })

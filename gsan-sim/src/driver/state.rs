@@ -70,6 +70,7 @@ pub(super) struct Driver {
     pub(super) functions: HashMap<Handle, Function>,
     pub(super) libraries: HashMap<Handle, super::library::Library>,
     pub(super) links: HashMap<Handle, super::library::Link>,
+    pub(super) graphs: super::graph::Graphs,
     /// Plain, pinned, managed and registered memory, by its first byte.
     pub(super) allocations: BTreeMap<u64, Allocation>,
     pub(super) virtual_memory: VirtualMemory,
@@ -97,10 +98,8 @@ pub(super) struct Context {
     pub(super) primary: bool,
     /// What it answers from now on, after a kernel has failed.
     pub(super) error: Option<Code>,
-    /// The last operation of the legacy default stream.
-    pub(super) legacy_last: Option<OpId>,
-    /// The kernel that was the last thing to be put there.
-    pub(super) legacy_kernel: Option<OpId>,
+    /// The legacy default stream.
+    pub(super) legacy: Tail,
     /// Last operations of blocking streams that are gone: the legacy stream still waits for them.
     pub(super) orphans: Vec<OpId>,
     /// Per-thread default streams, made on first use.
@@ -117,10 +116,18 @@ pub(super) struct Stream {
     pub(super) context: Handle,
     pub(super) flags: u32,
     pub(super) priority: i32,
+    pub(super) tail: Tail,
+}
+
+/// Where a stream has come to.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Tail {
     /// Its last operation.
     pub(super) last: Option<OpId>,
     /// The kernel that was the last thing to be put there.
     pub(super) kernel: Option<OpId>,
+    /// The kernel whose programmatic event was the last thing that it was told to wait for.
+    pub(super) trigger: Option<OpId>,
 }
 
 impl Stream {
@@ -135,6 +142,8 @@ pub(super) struct Event {
     pub(super) flags: u32,
     /// The last record: its operation, and when that was done.
     pub(super) record: Option<Record>,
+    /// If that was in a stream that was being captured: in which capture, and the nodes that it comes after.
+    pub(super) captured: Option<(Handle, Vec<super::graph::Edge>)>,
 }
 
 #[derive(Clone, Copy)]
@@ -142,6 +151,8 @@ pub(super) struct Record {
     pub(super) op: OpId,
     /// In simulated nanoseconds.
     pub(super) time: Option<u64>,
+    /// The kernel whose letting go this is, rather than the end of a stream.
+    pub(super) kernel: Option<OpId>,
 }
 
 pub(super) struct Module {
@@ -198,6 +209,7 @@ impl Driver {
             functions: HashMap::new(),
             libraries: HashMap::new(),
             links: HashMap::new(),
+            graphs: super::graph::Graphs::default(),
             allocations: BTreeMap::new(),
             virtual_memory: VirtualMemory::default(),
             queue: Queue::default(),

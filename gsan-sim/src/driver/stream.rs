@@ -3,7 +3,7 @@
 use super::api::{Out, driver_api};
 use super::codes::{Answer, Code};
 use super::queue::{HostFunction, Work};
-use super::state::{Driver, Handle, Stream};
+use super::state::{Driver, Handle, Stream, Tail};
 use std::ffi::{c_int, c_void};
 
 /// `CU_STREAM_NON_BLOCKING`: does not wait for the legacy default stream, nor that for it.
@@ -31,8 +31,7 @@ fn create(
             context,
             flags,
             priority,
-            last: None,
-            kernel: None,
+            tail: Tail::default(),
         },
     );
     stream.set(handle)
@@ -82,12 +81,17 @@ driver_api! {
         if flags > 1 {
             return Err(Code::INVALID_VALUE);
         }
-        driver.stream(context, stream)?;
-        match driver.event(event)?.record {
-            // What was recorded so far counts; a later record does not change what this waits for.
-            Some(record) => driver.submit(context, stream, Work::Join, &[record.op]).map(|_| ()),
-            None => Ok(()),
+        let own = driver.stream(context, stream)?;
+        if driver.capture_wait(context, own, event, flags)? {
+            return Ok(());
         }
+        // What was recorded so far counts; a later record does not change what this waits for.
+        let Some(record) = driver.event(event)?.record else {
+            return Ok(());
+        };
+        driver.submit(context, stream, Work::Join, &[record.op])?;
+        driver.tail_mut(context, own)?.trigger = record.kernel;
+        Ok(())
     }
     fn cuLaunchHostFunc(s, stream: Handle, function: PlainFunction, data: *mut c_void) {
         let (driver, context) = s.healthy()?;
@@ -100,6 +104,8 @@ driver_api! {
             return Err(Code::INVALID_VALUE);
         }
         let function = HostFunction::Callback(function.ok_or(Code::INVALID_VALUE)?, stream);
+        let own = driver.stream(context, stream)?;
+        driver.refuse_captured(context, own)?;
         driver.submit(context, stream, Work::Host { function, data: data as usize }, &[]).map(|_| ())
     }
     fn cuStreamQuery(s, stream: Handle) {
@@ -116,17 +122,13 @@ driver_api! {
         // Also in a context that has failed, so that destructors come to their end.
         let driver = s.driver()?;
         let gone = driver.streams.remove(&stream).ok_or(Code::INVALID_HANDLE)?;
-        if let (true, Some(last)) = (gone.is_blocking(), gone.last)
+        driver.drop_orphaned_captures();
+        if let (true, Some(last)) = (gone.is_blocking(), gone.tail.last)
             && let Some(context) = driver.contexts.get_mut(&gone.context)
         {
             context.orphans.push(last);
         }
         driver.health(gone.context)
-    }
-    fn cuStreamIsCapturing(s, stream: Handle, status: Out<u32>) {
-        let (driver, context) = s.healthy()?;
-        driver.stream(context, stream)?;
-        status.set(0)
     }
 }
 

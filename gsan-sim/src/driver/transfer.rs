@@ -9,7 +9,7 @@ use super::api::{In, Session, bytes, driver_api};
 use super::codes::{Answer, Code};
 use super::copy::{Copy, Fill, Place, Side, WaitValue, locate, permitted};
 use super::queue::{OpId, Work};
-use super::state::Handle;
+use super::state::{Driver, Handle};
 use crate::machine::RegionKind;
 
 /// When a call returns.
@@ -30,7 +30,7 @@ impl Mode {
 
 /// What a call says of an address of its: that it must be the device's, or may be either's.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Expect {
+pub(super) enum Expect {
     Machine,
     Any,
 }
@@ -42,17 +42,9 @@ fn transfer(session: &mut Session, copy: Copy, expect: (Expect, Expect), mode: M
         driver.stream(context, mode.stream())?;
         return Ok(());
     }
+    let (to, from) = check_copy(driver, &copy, expect)?;
+    let captured = driver.is_captured(context, mode.stream())?;
     let memory = driver.machine.memory();
-    if !copy.is_possible(memory) {
-        return Err(Code::INVALID_VALUE);
-    }
-    let to = locate(memory, copy.to.address, 1).map_err(|_| Code::INVALID_VALUE)?;
-    let from = locate(memory, copy.from.address, 1).map_err(|_| Code::INVALID_VALUE)?;
-    for (expected, found) in [(expect.0, to), (expect.1, from)] {
-        if expected == Expect::Machine && found == Place::Host {
-            return Err(Code::INVALID_VALUE);
-        }
-    }
     let on_host = |address| {
         memory
             .region(address)
@@ -60,7 +52,12 @@ fn transfer(session: &mut Session, copy: Copy, expect: (Expect, Expect), mode: M
     };
     let touches_host = on_host(copy.to.address) || on_host(copy.from.address);
 
-    let staged = from == Place::Host && to == Place::Machine && copy.height == 1 && copy.depth == 1;
+    // A node of a graph copies what is there when it runs.
+    let staged = from == Place::Host
+        && to == Place::Machine
+        && copy.height == 1
+        && copy.depth == 1
+        && !captured;
     let work = match (mode, staged) {
         (Mode::InStream(_), true) => {
             let len = usize::try_from(copy.width).map_err(|_| Code::INVALID_VALUE)?;
@@ -79,6 +76,26 @@ fn transfer(session: &mut Session, copy: Copy, expect: (Expect, Expect), mode: M
         Mode::InStream(_) => !staged && (from == Place::Host || to == Place::Host),
     };
     finish(session, context, op, wait)
+}
+
+/// Whether a copy can be done: whose memory its target and its source are.
+pub(super) fn check_copy(
+    driver: &Driver,
+    copy: &Copy,
+    expect: (Expect, Expect),
+) -> Answer<(Place, Place)> {
+    let memory = driver.machine.memory();
+    if !copy.is_possible(memory) {
+        return Err(Code::INVALID_VALUE);
+    }
+    let to = locate(memory, copy.to.address, 1).map_err(|_| Code::INVALID_VALUE)?;
+    let from = locate(memory, copy.from.address, 1).map_err(|_| Code::INVALID_VALUE)?;
+    for (expected, found) in [(expect.0, to), (expect.1, from)] {
+        if expected == Expect::Machine && found == Place::Host {
+            return Err(Code::INVALID_VALUE);
+        }
+    }
+    Ok((to, from))
 }
 
 fn finish(session: &mut Session, context: Handle, op: OpId, wait: bool) -> Answer {
@@ -106,6 +123,17 @@ fn memset(session: &mut Session, fill: Fill, mode: Mode) -> Answer {
         driver.stream(context, mode.stream())?;
         return Ok(());
     }
+    check_fill(driver, &fill)?;
+    let memory = driver.machine.memory();
+    let on_host = memory
+        .region(fill.to)
+        .is_some_and(|region| region.kind == RegionKind::Host);
+    let op = driver.submit(context, mode.stream(), Work::Fill(fill), &[])?;
+    finish(session, context, op, mode == Mode::Synchronous && on_host)
+}
+
+/// Whether a fill can be done.
+pub(super) fn check_fill(driver: &Driver, fill: &Fill) -> Answer {
     let width = fill.pattern.len() as u64;
     let len = fill.count.checked_mul(width).ok_or(Code::INVALID_VALUE)?;
     if !fill.to.is_multiple_of(width) || (fill.height > 1 && fill.pitch < len) {
@@ -118,11 +146,7 @@ fn memset(session: &mut Session, fill: Fill, mode: Mode) -> Answer {
             return Err(Code::INVALID_VALUE);
         }
     }
-    let on_host = memory
-        .region(fill.to)
-        .is_some_and(|region| region.kind == RegionKind::Host);
-    let op = driver.submit(context, mode.stream(), Work::Fill(fill), &[])?;
-    finish(session, context, op, mode == Mode::Synchronous && on_host)
+    Ok(())
 }
 
 fn row_of<const N: usize>(to: u64, pattern: [u8; N], count: usize) -> Fill {
@@ -194,7 +218,7 @@ struct End3D {
 /// `CUDA_MEMCPY3D`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Copy3D {
+pub(super) struct Copy3D {
     from: End3D,
     to: End3D,
     width: usize,
@@ -256,33 +280,41 @@ fn copy_2d(session: &mut Session, what: &In<Copy2D>, mode: Mode) -> Answer {
     transfer(session, copy, (to_expect, from_expect), mode)
 }
 
+impl Copy3D {
+    /// The copy, and what is said of its target's and its source's address.
+    pub(super) fn parse(self) -> Answer<(Copy, (Expect, Expect))> {
+        let Copy3D {
+            from,
+            to,
+            width,
+            height,
+            depth,
+        } = self;
+        let end = |end: End3D| -> Answer<(Side, Expect)> {
+            let (base, expect) = base(end.memory_type, end.host, end.device)?;
+            let pitch = if end.pitch == 0 { width } else { end.pitch } as u64;
+            let rows = if end.height == 0 { height } else { end.height } as u64;
+            if pitch < width as u64 || rows < height as u64 {
+                return Err(Code::INVALID_VALUE);
+            }
+            let slice = pitch.checked_mul(rows).ok_or(Code::INVALID_VALUE)?;
+            Ok((side(base, [end.x, end.y, end.z], pitch, slice)?, expect))
+        };
+        let ((from, from_expect), (to, to_expect)) = (end(from)?, end(to)?);
+        let copy = Copy {
+            to,
+            from,
+            width: width as u64,
+            height: height as u64,
+            depth: depth as u64,
+        };
+        Ok((copy, (to_expect, from_expect)))
+    }
+}
+
 fn copy_3d(session: &mut Session, what: &In<Copy3D>, mode: Mode) -> Answer {
-    let Copy3D {
-        from,
-        to,
-        width,
-        height,
-        depth,
-    } = what.get()?;
-    let end = |end: End3D| -> Answer<(Side, Expect)> {
-        let (base, expect) = base(end.memory_type, end.host, end.device)?;
-        let pitch = if end.pitch == 0 { width } else { end.pitch } as u64;
-        let rows = if end.height == 0 { height } else { end.height } as u64;
-        if pitch < width as u64 || rows < height as u64 {
-            return Err(Code::INVALID_VALUE);
-        }
-        let slice = pitch.checked_mul(rows).ok_or(Code::INVALID_VALUE)?;
-        Ok((side(base, [end.x, end.y, end.z], pitch, slice)?, expect))
-    };
-    let ((from, from_expect), (to, to_expect)) = (end(from)?, end(to)?);
-    let copy = Copy {
-        to,
-        from,
-        width: width as u64,
-        height: height as u64,
-        depth: depth as u64,
-    };
-    transfer(session, copy, (to_expect, from_expect), mode)
+    let (copy, expect) = what.get()?.parse()?;
+    transfer(session, copy, expect, mode)
 }
 
 fn write_value(session: &mut Session, stream: Handle, address: u64, value: &[u8]) -> Answer {
