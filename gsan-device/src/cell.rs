@@ -31,9 +31,7 @@ pub trait Cell: Copy {
     -> Option<Conflict>;
 
     /// One context for the words of a compare-and-swap: what is found in any of them is to be reported.
-    fn join_contexts(first: u64, other: u64) -> u64 {
-        if first == 0 { other } else { first }
-    }
+    fn join_contexts(first: u64, other: u64) -> u64;
 
     /// A strong load has read the word: it has observed the last write.
     fn observe<M: Machine>(self, me: State<M>);

@@ -131,6 +131,18 @@ impl Cell for ReferenceCell {
         conflict
     }
 
+    /// The offer is the same one in all words; a deferred race may be in any of them.
+    #[inline]
+    fn join_contexts(first: u64, other: u64) -> u64 {
+        if first >> 32 != 0 {
+            first
+        } else if first == 0 {
+            other
+        } else {
+            first | other >> 32 << 32
+        }
+    }
+
     fn observe<M: Machine>(self, me: State<M>) {
         let m = me.m;
         let write = self.write(m);

@@ -45,6 +45,8 @@ pub enum Class {
     AcquiredElsewhere,
     /// The thread had observed the word, or knows who had.
     Observed,
+    /// In the reference cell a strong read counts as an observation, even if there was no write to observe yet.
+    ReadCounts,
     /// Memory without shadow, whose accesses aren't checked.
     NoShadow,
     /// Synchronisation through memory without shadow: clocks there only grow, and are shared.
@@ -162,7 +164,7 @@ impl Reference {
 type Weaken = fn(&mut Model);
 
 /// The weakened rules, in the order in which they are tried; each adds to those before.
-const STEPS: [(Class, Weaken); 10] = [
+const STEPS: [(Class, Weaken); 11] = [
     (Class::ClusterScope, |m| m.cluster_is_device = true),
     (Class::BlockIdentity, |m| m.blocks = true),
     (Class::MixedWidth, |m| m.any_width = true),
@@ -173,6 +175,7 @@ const STEPS: [(Class, Weaken); 10] = [
     (Class::FenceEpoch, |m| m.fence_epoch = true),
     (Class::AcquiredElsewhere, |m| m.any_pending = true),
     (Class::Observed, |m| m.observed_word = true),
+    (Class::ReadCounts, |m| m.any_read_observes = true),
 ];
 
 /// Compares a run's findings with the oracle's races.
