@@ -1,6 +1,7 @@
 //! A block's life: it takes a residency slot, its threads find the slot's state, the last one to leave publishes.
 
 use crate::clock::State;
+use crate::copies;
 use crate::layout::{
     BlockEntry, BlockState, Counters, GlobalState, LaunchRecord, ModuleState, Scope, SmSlots,
     Tenant, ThreadState,
@@ -194,6 +195,7 @@ fn move_in<M: Machine>(state: State<M>, launch: u64, claimed: bool) {
         m.store64(field!(state.addr, ThreadState, last_acquired), u64::MAX);
         m.store64(field!(state.addr, ThreadState, last_pending), u64::MAX);
         m.store32(field!(state.addr, ThreadState, pending_places), 0);
+        copies::begin(state);
         let flags = m.load32(field!(launch, LaunchRecord, flags));
         let apart = flags & LaunchRecord::INTRA_BLOCK != 0 && m.block_threads() > WARP;
         m.store32(field!(state.addr, ThreadState, intra_block), apart as u32);

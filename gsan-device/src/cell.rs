@@ -30,6 +30,12 @@ pub trait Cell: Copy {
     fn cas_after<M: Machine>(self, me: State<M>, access: Current, context: u64)
     -> Option<Conflict>;
 
+    /// A word of an asynchronous reduction is known to be carried out: checked and recorded again, at the present. Where
+    /// somebody has observed the word since, nothing is done: what was observed may have been this.
+    fn reduced<M: Machine>(self, _: State<M>, _: Current) -> Option<Conflict> {
+        None
+    }
+
     /// One context for the words of a compare-and-swap: what is found in any of them is to be reported.
     fn join_contexts(first: u64, other: u64) -> u64;
 

@@ -12,7 +12,7 @@
 //! No lock spans a user instruction. Before a release (or any strong write) the hook leaves its token in the shadow; an
 //! acquire looks for the token in a second hook, after the load.
 
-use crate::cell::{Cell, Current, Release};
+use crate::cell::{Cell, Conflict, Current, Release};
 use crate::clock::{Publication, State};
 use crate::layout::{
     Access, Counters, Epoch, GlobalState, Op, Order, Range, ScalarClock, Scope, SyncClock,
@@ -86,6 +86,24 @@ impl<C: Cell> Span<C> {
 /// A weak load or store of `op.size()` bytes at `addr`, about to happen.
 #[inline]
 pub fn access<C: Cell, M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) {
+    each_word(me, addr, op, site, |cell: C, access| cell.weak(me, access));
+}
+
+/// An element of an asynchronous reduction, which [`strong_before`] has seen when it was issued, is known to be carried out.
+pub fn reduced<C: Cell, M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) {
+    each_word(me, addr, op, site, |cell: C, access| {
+        cell.reduced(me, access)
+    });
+}
+
+#[inline]
+fn each_word<C: Cell, M: Machine>(
+    me: State<M>,
+    addr: u64,
+    op: Op,
+    site: u32,
+    mut step: impl FnMut(C, Current) -> Option<Conflict>,
+) {
     let Some(span) = shadow::<C, M>(me, addr, op.size()) else {
         if me.m.is_global(addr) {
             count(me, offset_of!(Counters, unchecked));
@@ -96,7 +114,7 @@ pub fn access<C: Cell, M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) {
     let mut found = None;
     let mut i = 0;
     while i < span.count {
-        let conflict = span.cell(i).weak(me, span.current(i, op, site));
+        let conflict = step(span.cell(i), span.current(i, op, site));
         if found.is_none() {
             found = conflict.map(|c| (c, span.address(i, c.byte)));
         }

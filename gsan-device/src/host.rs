@@ -5,7 +5,7 @@
 
 use crate::layout::{
     BlockEntry, BlockState, Counters, Epoch, GlobalState, LaunchRecord, ModuleState, RaceKey,
-    RaceRecord, Range, Scope, ShadowCell, SmSlots, ThreadState, WideCell,
+    RaceRecord, Range, Scope, ShadowCell, SmSlots, TensorMap, ThreadState, WideCell,
 };
 use crate::machine::Machine;
 use core::mem::size_of;
@@ -105,6 +105,8 @@ const SYNC_CELLS: u32 = if cfg!(loom) { 1 } else { 16 };
 const TABLE: u32 = if cfg!(loom) { 1 } else { 64 };
 /// Bytes of the module variable.
 const VARIABLE: u64 = if cfg!(loom) { 4 } else { 64 };
+/// Entries of the table of tensor maps.
+const TENSOR_MAPS: u32 = if cfg!(loom) { 1 } else { 4 };
 /// Alignment of the parts. Under loom every word costs, so there is no padding.
 const ALIGN: u64 = if cfg!(loom) { 8 } else { 128 };
 
@@ -136,6 +138,7 @@ impl Device {
         let blocks = take(size_of::<BlockState>() as u64 * u64::from(BLOCKS));
         let keys = take(size_of::<RaceKey>() as u64 * u64::from(shape.race_capacity));
         let races = take(size_of::<RaceRecord>() as u64 * u64::from(shape.race_capacity));
+        let tensor_maps = take(size_of::<TensorMap>() as u64 * u64::from(TENSOR_MAPS));
         let threads = take(stride * u64::from(num_threads));
         let memory: &'static Memory = Box::leak(Box::new(Memory::new(end)));
         let base = memory.base();
@@ -171,7 +174,8 @@ impl Device {
             race_records: base + races,
             counters: base + counters,
             flags: GlobalState::COUNT_ACCESSES | sc_order,
-            reserved: 0,
+            tensor_mask: TENSOR_MAPS - 1,
+            tensor_maps: base + tensor_maps,
         };
         let device = Device {
             memory,
@@ -346,6 +350,21 @@ impl Device {
             grid,
             room: true,
         }
+    }
+
+    /// Adds a tensor map to the table, and returns an address at which its bits lie.
+    pub fn add_tensor_map(&self, map: &TensorMap) -> u64 {
+        let mut i = TensorMap::hash(&map.bits);
+        for _ in 0..TENSOR_MAPS {
+            let at = self.initial.tensor_maps
+                + size_of::<TensorMap>() as u64 * u64::from(i & (TENSOR_MAPS - 1));
+            if self.memory.read::<TensorMap>(at).rank == 0 {
+                self.memory.write(at, map);
+                return at;
+            }
+            i = i.wrapping_add(1);
+        }
+        0
     }
 
     /// The findings so far.

@@ -8,6 +8,7 @@ mod op;
 mod partial;
 mod race;
 mod state;
+mod transfer;
 
 pub use cell::{ScalarClock, ShadowCell, SyncClock, WideCell, WideRecord};
 pub use op::{Access, NO_SITE, Op, Order, Scope};
@@ -17,6 +18,7 @@ pub use state::{
     BlockEntry, BlockState, GlobalState, LaunchRecord, ModuleState, Range, SmSlots, Snapshot,
     Tenant, ThreadState,
 };
+pub use transfer::{PendingCopy, TensorMap};
 
 use core::mem::{align_of, offset_of, size_of};
 
@@ -24,7 +26,7 @@ use core::mem::{align_of, offset_of, size_of};
 pub type Epoch = u32;
 
 /// Bumped whenever a struct of this file changes; the host writes it, the runtime's module exports it.
-pub const LAYOUT_VERSION: u32 = 4;
+pub const LAYOUT_VERSION: u32 = 5;
 
 /// Bytes of user memory that one shadow cell covers.
 pub const WORD: u64 = 4;
@@ -64,7 +66,7 @@ const _: () = {
             && sync.scope() as u8 == Scope::Sys as u8
     );
     assert!(size_of::<Op>() == 4);
-    assert!(size_of::<GlobalState>() == 160 && align_of::<GlobalState>() == 8);
+    assert!(size_of::<GlobalState>() == 168 && align_of::<GlobalState>() == 8);
     assert!(align_of::<ThreadState>() == 8 && align_of::<Snapshot>() == 8);
     // Model checks have smaller ones.
     assert!(
@@ -85,7 +87,8 @@ const _: () = {
     assert!(
         size_of::<RaceKey>() == 16 && size_of::<RaceSide>() == 52 && size_of::<RaceRecord>() == 128
     );
-    assert!(size_of::<Counters>() == 64);
+    assert!(size_of::<Counters>() == 80);
+    assert!(size_of::<PendingCopy>() == 48 && size_of::<TensorMap>() == 256);
     // Each field of a clock lands in its own bits.
     let c = ScalarClock::release(0xffff, 0xfff, Scope::Sys);
     assert!(c.0 == 0x7fff_ffff);
@@ -180,10 +183,16 @@ mod tests {
                 );
                 let stride = ThreadState::stride(threads, ring);
                 assert!(
-                    stride >= history + u64::from(ThreadState::HISTORY) * 28
+                    stride
+                        >= history
+                            + u64::from(ThreadState::HISTORY) * 28
+                            + u64::from(ThreadState::COPIES) * 48
                         && stride.is_multiple_of(128)
                 );
+                let copies = ThreadState::copies_offset(threads, ring);
+                assert!(copies >= history + u64::from(ThreadState::HISTORY) * 28);
                 assert!(ring_at.is_multiple_of(8) && history.is_multiple_of(4));
+                assert!(copies.is_multiple_of(8));
             }
         }
     }

@@ -19,6 +19,7 @@ pub mod block;
 pub mod cell;
 pub mod clock;
 pub mod cluster;
+pub mod copies;
 pub mod detector;
 pub mod machine;
 pub mod mutants;
@@ -26,6 +27,7 @@ pub mod reference;
 pub mod report;
 pub mod row;
 pub mod sampling;
+pub mod tensor;
 pub mod warps;
 pub mod wide;
 

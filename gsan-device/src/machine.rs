@@ -17,6 +17,10 @@ pub trait Machine: Copy {
     fn store32(self, addr: u64, value: u32);
     /// Loads 64 bits.
     fn load64(self, addr: u64) -> u64;
+    /// Loads 64 bits of a tensor map, which may lie in constant or parameter memory. Nobody writes it meanwhile.
+    fn load64_of_map(self, addr: u64) -> u64 {
+        self.load64(addr)
+    }
     /// Stores 64 bits.
     fn store64(self, addr: u64, value: u64);
     /// Loads 32 bits; what was stored before the matching [`Machine::store32_release`] is visible afterwards.

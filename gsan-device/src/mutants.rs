@@ -70,11 +70,17 @@ pub enum Edge {
     ClusterAcquire,
     /// A launch that waits for the one before knows what that one did.
     GridWait,
+    /// A wait for its thread's bulk groups records the copies that it knows to be carried out.
+    CopyWait,
+    /// Waits for bulk groups leave the younger groups alone.
+    CopyGroups,
+    /// What no wait was for is recorded when its thread leaves.
+    CopyExit,
 }
 
 impl Edge {
     /// All of them.
-    pub const ALL: [Edge; 32] = [
+    pub const ALL: [Edge; 35] = [
         Edge::AcquireMerge,
         Edge::ReleasePublish,
         Edge::FenceRelease,
@@ -107,6 +113,9 @@ impl Edge {
         Edge::ClusterRelease,
         Edge::ClusterAcquire,
         Edge::GridWait,
+        Edge::CopyWait,
+        Edge::CopyGroups,
+        Edge::CopyExit,
     ];
 }
 

@@ -70,6 +70,14 @@ impl Machine for Nvptx {
     }
 
     #[inline(always)]
+    fn load64_of_map(self, addr: u64) -> u64 {
+        let value: u64;
+        // SAFETY: see above. Strong loads are for global and shared memory only.
+        unsafe { asm!("ld.b64 {}, [{}];", out(reg64) value, in(reg64) addr, options(nostack)) };
+        value
+    }
+
+    #[inline(always)]
     fn store64(self, addr: u64, value: u64) {
         // SAFETY: see above.
         unsafe {

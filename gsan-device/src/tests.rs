@@ -14,6 +14,8 @@ mod reference {
     mod atomics;
     #[path = "cluster.rs"]
     mod cluster;
+    #[path = "copies.rs"]
+    mod copies;
     #[path = "fences.rs"]
     mod fences;
     #[path = "life.rs"]
@@ -35,6 +37,8 @@ mod wide {
     mod bytes;
     #[path = "cluster.rs"]
     mod cluster;
+    #[path = "copies.rs"]
+    mod copies;
     #[path = "fences.rs"]
     mod fences;
     #[path = "life.rs"]

@@ -115,6 +115,20 @@ impl Cell for Wide {
         conflict
     }
 
+    #[inline(never)]
+    fn reduced<M: Machine>(self, me: State<M>, access: Current) -> Option<Conflict> {
+        let mut state = self.lock(me.m);
+        let mut conflict = None;
+        if state & WideCell::DROPPED == 0 && !self.observed_by_another(me) {
+            let record = record(me, access, me.epoch());
+            conflict = self.check(me, access, record);
+            state = self.insert(me, record, state);
+            me.recorded(record.epoch());
+        }
+        self.unlock(me.m, state);
+        conflict
+    }
+
     #[inline]
     fn join_contexts(first: u64, other: u64) -> u64 {
         if first as u32 == 0 {
@@ -397,6 +411,17 @@ impl Wide {
             slot += 1;
         }
         false
+    }
+
+    fn observed_by_another<M: Machine>(self, me: State<M>) -> bool {
+        let mut found = false;
+        let mut slot = 0;
+        while slot < RECORDS {
+            let record = self.load(me.m, slot);
+            found |= record.observation() != 0 && !self.is_mine(me, record);
+            slot += 1;
+        }
+        found
     }
 
     /// Marks this thread's record as having observed the last write, if there is one.

@@ -314,7 +314,8 @@ impl DeviceState {
             race_records: records.address,
             counters: counters.address,
             flags: GlobalState::COUNT_ACCESSES | shared | sc_order,
-            reserved: 0,
+            tensor_mask: 0,
+            tensor_maps: 0,
         };
         copy_from_host(device, global.address, bytemuck::bytes_of(&state))?;
         Ok(DeviceState {

@@ -111,8 +111,8 @@ These forms of PTX ISA 9.0 touch global memory, or may, and are listed as **not 
 
 | form | why |
 |---|---|
-| `cp.async.bulk` and `cp.reduce.async.bulk` with `.global` | carried out by the copy engine later than issued: bulk copies need a clock of issue and one of completion |
-| the same with `.tensor`, im2col, gather4 and scatter4 too | the addresses come from a tensor map |
+| bulk copies with im2col, a byte mask (`.cp_mask`) or `.ignore_oob` | which bytes they touch is said in a way that is not followed |
+| bulk copies whose size or coordinates are in other registers than 32-bit ones, or whose map in another than a 64-bit one | what they touch is not understood |
 | `cp.async` whose size is no constant, or whose amount is in an operand of another type than a 32-bit register or a predicate | how much it reads is unknown |
 | `st.async`, `red.async`, `st.bulk` with a generic address | asynchronous stores; without a state space they may go anywhere |
 | `multimem.ld_reduce`, `multimem.st`, `multimem.red`, `multimem.cp.*` | multicast memory has one address for several devices' memory. What they release or acquire is not followed: findings behind them may be wrong |

@@ -186,6 +186,21 @@ pub mod names {
     pub const CLUSTER: [&str; 3] = [CLUSTER_ARRIVE, CLUSTER_RELEASE, CLUSTER_ACQUIRE];
     /// `(b64 state)`: after `griddepcontrol.wait`; a runtime need not have it.
     pub const GRID_WAIT: &str = "__gsan_grid_wait";
+    /// `(b64 state, b64 addr, b32 op, b32 site, b32 bytes, b32 barrier)`: before a bulk copy
+    pub const COPY: &str = "__gsan_copy";
+    /// `(b64 state, b64 map, b32 op, b32 site, b32 shape, b32 barrier, b32 c0, b32 c1, b32 c2, b32 c3, b32 c4)`: before a bulk
+    /// copy through a tensor map; `shape` is [`COPY_ROWS`] for four rows
+    pub const COPY_TENSOR: &str = "__gsan_copy_tensor";
+    /// In the shape of [`COPY_TENSOR`].
+    pub const COPY_ROWS: u32 = 1 << 8;
+    /// `(b64 state)`: after `cp.async.bulk.commit_group`
+    pub const COPY_COMMIT: &str = "__gsan_copy_commit";
+    /// `(b64 state, b32 groups)`: after `cp.async.bulk.wait_group`
+    pub const COPY_WAIT: &str = "__gsan_copy_wait";
+    /// `(b64 state)`: before [`EXIT`] in modules with bulk copies
+    pub const COPY_LEAVE: &str = "__gsan_copy_leave";
+    /// What a runtime defines that follows bulk copies, all of them or none.
+    pub const COPIES: [&str; 5] = [COPY, COPY_TENSOR, COPY_COMMIT, COPY_WAIT, COPY_LEAVE];
     /// Every other function above: what a runtime must define.
     pub const FUNCTIONS: [&str; 8] = [
         BLOCK_ENTER,

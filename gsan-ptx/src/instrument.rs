@@ -10,6 +10,7 @@
 
 mod block;
 mod cluster;
+mod copies;
 mod edits;
 mod emit;
 mod externs;
@@ -75,6 +76,11 @@ impl<'o> Options<'o> {
     /// Whether hooks for the order within a cluster are inserted.
     fn cluster_hooks(&self) -> bool {
         names::CLUSTER.iter().any(|n| self.runtime.contains(n))
+    }
+
+    /// Whether bulk copies have hooks.
+    fn copy_hooks(&self) -> bool {
+        self.runtime.contains(names::COPY)
     }
 
     /// Whether `griddepcontrol.wait` has a hook.

@@ -7,8 +7,13 @@
 //! Producers disagree on the order of modifiers (`atom.global.gpu.acq_rel.add`, `atom.add.acq_rel.gpu`,
 //! `atom.cas.b128.relaxed.gpu.global`), so they are read as a set.
 
+mod copy;
+
+pub use copy::{AsyncCopy, BulkCopy, BulkGroup, Remote};
+
 use crate::ast::{Address, Instruction, Operand, Space};
 use crate::hook::{Access, OpWord, Order, Scope};
+use copy::copy;
 
 /// What an instruction does.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +22,10 @@ pub enum Effect<'i, 'a> {
     None,
     /// A load, store or atomic in global or generic space.
     Access(MemoryOp<'i, 'a>),
+    /// A bulk copy from or to global memory.
+    Copy(BulkCopy<'i, 'a>),
+    /// What a thread does with its bulk copies to global memory.
+    CopyGroup(BulkGroup),
     /// A fence between threads.
     Fence(Order, Scope),
     /// A barrier of the block, or of the cluster.
@@ -58,16 +67,6 @@ pub struct MemoryOp<'i, 'a> {
     pub copy: Option<AsyncCopy<'i, 'a>>,
     /// Carried out later than issued: `st.async`, `red.async`.
     pub asynchronous: bool,
-}
-
-/// How much of its source a `cp.async` reads.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum AsyncCopy<'i, 'a> {
-    /// All that [`MemoryOp::size`] says.
-    Whole,
-    /// What this operand says: a number is how many bytes are read (the rest of the destination becomes zero), a
-    /// predicate that is true says that nothing is.
-    Part(&'i Operand<'a>),
 }
 
 impl MemoryOp<'_, '_> {
@@ -408,54 +407,6 @@ fn fence<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
         (_, None) => Order::AcqRel,
     };
     Effect::Fence(order, scope)
-}
-
-/// `cp.async`, `cp.async.bulk`, `cp.reduce.async.bulk`, with `.tensor` or without.
-fn copy<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
-    let has = |m| instruction.has(m);
-    if has("commit_group") || has("wait_group") || has("wait_all") {
-        return Effect::None;
-    }
-    // Signals a barrier in shared memory when earlier copies are done.
-    if has("mbarrier") {
-        return Effect::Private(Space::Shared);
-    }
-    // As for `prefetch`.
-    if has("prefetch") {
-        return Effect::None;
-    }
-    if !has("global") && has("bulk") && (has("shared::cluster") && has("shared::cta")) {
-        return Effect::Private(Space::SharedCluster);
-    }
-    if has("tensor") {
-        Effect::Unsupported("copies through a tensor map (TMA) are not checked")
-    } else if has("bulk") {
-        Effect::Unsupported("bulk copies are not checked")
-    } else {
-        copy_async(instruction)
-    }
-}
-
-/// `cp.async`: a weak read of its source, at the time of its issue. (That it may be carried out later is not looked at:
-/// a write that comes before the wait for it is taken as one after the read.)
-fn copy_async<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
-    let operand = |n: usize| instruction.operands.get(n);
-    let size = match operand(2) {
-        Some(Operand::Int(size)) if matches!(size, 4 | 8 | 16) => *size as u32,
-        _ => return Effect::Unsupported(ODD_OPERANDS),
-    };
-    let Some(address) = address(operand(1)) else {
-        return Effect::Unsupported(ODD_ADDRESS);
-    };
-    // The last one is the cache's, if there is one.
-    let hint = instruction.modifiers.contains(&"L2::cache_hint");
-    let copy = match instruction.operands[3..].split_at_checked(usize::from(hint)) {
-        Some(([], [])) | Some(([_], [])) => AsyncCopy::Whole,
-        Some(([], [part])) => AsyncCopy::Part(part),
-        Some(([part], [_])) => AsyncCopy::Part(part),
-        _ => return Effect::Unsupported(ODD_OPERANDS),
-    };
-    plain(Access::Load, size, address, Some(copy))
 }
 
 /// `discard.global.L2 [a], 128`

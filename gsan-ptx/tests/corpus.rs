@@ -88,6 +88,7 @@ fn the_users_statements_stay_on_their_lines() {
                 + names::FUNCTIONS.len()
                 + names::INTRA_BLOCK.len()
                 + names::CLUSTER.len()
+                + names::COPIES.len()
                 + 1,
             again.items.len(),
             "{name}: the prototypes are added, nothing else"
@@ -117,16 +118,19 @@ fn naive_count(text: &str) -> (usize, usize) {
             .any(|p| p.starts_with("shared") || matches!(*p, "local" | "param" | "const"));
         match parts[0] {
             "ld" | "st" | "atom" | "red" if !private && parts.len() > 1 => hooked += 1,
-            "cp" if parts.contains(&"global") => {
-                let whole = parts.contains(&"bulk");
-                *(if whole { &mut others } else { &mut hooked }) += 1;
-            }
+            "cp" if parts.contains(&"global") => hooked += 1,
             "wmma" if parts.contains(&"global") => others += 1,
             "tex" | "tld4" | "suld" | "sust" | "sured" => others += 1,
             _ => {}
         }
     }
     (hooked, others)
+}
+
+/// The file's kernel bounds its registers and changes them.
+fn blind(result: &Instrumented) -> bool {
+    let listed = |u: &Unsupported| u.text.starts_with(".entry");
+    result.unsupported.iter().any(listed)
 }
 
 #[test]
@@ -136,6 +140,15 @@ fn nothing_that_touches_global_memory_is_skipped() {
         let result = run(&name, &text);
         let (hooked, others) = naive_count(&text);
         let stats = result.stats;
+        if blind(&result) {
+            // A kernel that can have no hooks is listed as a whole.
+            assert_eq!(
+                (stats.sites(), stats.unsupported),
+                (0, hooked as u64),
+                "{name}"
+            );
+            continue;
+        }
         let left_out = stats.repeated + stats.private_generic;
         assert_eq!(
             result.sites.len() as u64 + left_out,
@@ -154,7 +167,7 @@ fn nothing_that_touches_global_memory_is_skipped() {
         listed += others;
     }
     assert!(
-        sites > 800 && listed > 30 && repeated > 1 && private > 50,
+        sites > 800 && listed > 5 && repeated > 1 && private > 50,
         "{sites} accesses ({repeated} repeated, {private} private), {listed} unsupported: the corpus is not what it was"
     );
 }
@@ -203,7 +216,7 @@ fn barriers_and_waits_have_their_hooks() {
                 "{at}"
             );
             if done {
-                assert!(hook("block_sync"), "{at}");
+                assert!(hook("block_sync") || hook("cluster_acquire"), "{at}");
             }
             barriers += u32::from(waits);
             syncs += u32::from(done);
@@ -219,6 +232,9 @@ fn barriers_and_waits_have_their_hooks() {
 fn every_site_has_its_hooks_under_its_number() {
     for (name, text) in files() {
         let result = run(&name, &text);
+        if blind(&result) {
+            continue;
+        }
         for (n, site) in result.sites.iter().enumerate() {
             let line = result.text.lines().nth(site.ptx_line as usize - 1).unwrap();
             let user = text.lines().nth(site.ptx_line as usize - 1).unwrap();
@@ -248,7 +264,9 @@ fn every_site_has_its_hooks_under_its_number() {
                 .unwrap()
                 .contains("used_bytes_mask");
             let weak = site.op.order() == Order::Weak;
-            if !pragma {
+            if opcode.contains("async.bulk") {
+                assert!(arguments("__gsan_copy"), "{name}:{}: {line}", site.ptx_line);
+            } else if !pragma {
                 assert_eq!(
                     arguments("__gsan_access"),
                     weak,

@@ -5,7 +5,7 @@ mod common;
 use common::{flat, kernel};
 use gsan_ptx::ast::{Space, Statement};
 use gsan_ptx::hook::{Access, OpWord, Order, Scope};
-use gsan_ptx::memory_op::{Effect, classify};
+use gsan_ptx::memory_op::{BulkGroup, Effect, Remote, classify};
 use gsan_ptx::parse;
 
 /// What `classify` says of a one-instruction body, in a form that can be compared.
@@ -16,6 +16,8 @@ enum Is {
     Fence(Order, Scope),
     Barrier,
     Private(Space),
+    Copy(Access, u32, Order, &'static str),
+    Group(BulkGroup),
     Unsupported,
 }
 
@@ -31,6 +33,17 @@ fn is(instruction: &str) -> Is {
         Effect::Fence(order, scope) => Is::Fence(order, scope),
         Effect::Barrier => Is::Barrier,
         Effect::Private(space) => Is::Private(space),
+        Effect::CopyGroup(group) => Is::Group(group),
+        Effect::Copy(copy) => {
+            assert_eq!(copy.barrier.is_some(), copy.access == Access::Load);
+            let place = match copy.remote {
+                Remote::Range(..) => "range",
+                Remote::Box { rows: true, .. } => "rows",
+                Remote::Box { .. } => "box",
+            };
+            let word = copy.op_word();
+            Is::Copy(word.access(), word.size(), word.order(), place)
+        }
         Effect::Unsupported(why) => {
             assert!(!why.is_empty());
             Is::Unsupported
@@ -310,16 +323,65 @@ fn fences_and_barriers() {
 }
 
 #[test]
+fn bulk_copies() {
+    use Access::*;
+    use Order::*;
+    check(&[
+        (
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, [%r3];",
+            Is::Copy(Load, 16, Weak, "range"),
+        ),
+        (
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [%r1], [%rd1], 64, [%r3+8], %rs1, %rd2;",
+            Is::Copy(Load, 16, Weak, "range"),
+        ),
+        (
+            "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [%rd1], [%r1], %r2, %rd3;",
+            Is::Copy(Store, 16, Weak, "range"),
+        ),
+        (
+            "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%rd1], [%r1], %r2;",
+            Is::Copy(Rmw, 2, Relaxed, "range"),
+        ),
+        (
+            "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r1, %r2}], [%r3];",
+            Is::Copy(Store, 16, Weak, "box"),
+        ),
+        (
+            "cp.async.bulk.tensor.5d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, 0, 0, 0, -1}], [%r3];",
+            Is::Copy(Load, 16, Weak, "box"),
+        ),
+        (
+            "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2, %r3, %r4, %r5}], [%r3];",
+            Is::Copy(Load, 16, Weak, "rows"),
+        ),
+        (
+            "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%rd1, {%r1, %r2, %r3, %r4, %r5}], [%r3];",
+            Is::Copy(Store, 16, Weak, "rows"),
+        ),
+        (
+            "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%rd1, {%r1}], [%r2];",
+            Is::Copy(Rmw, 16, Relaxed, "box"),
+        ),
+        ("cp.async.bulk.commit_group;", Is::Group(BulkGroup::Commit)),
+        ("cp.async.bulk.wait_group 3;", Is::Group(BulkGroup::Wait(3))),
+    ]);
+}
+
+#[test]
 fn what_touches_global_memory_and_is_not_checked() {
     for instruction in [
         "cp.async.ca.shared.global [%r1], [%rd1], %r2;",
         "cp.async.ca.shared.global [%r1], [%rd1], 8, 4, %rd2;",
         "discard.global.L2 [%rd1];",
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, [%r3];",
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;",
-        "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r1, %r2}], [%r3];",
-        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd1], [%r1], %r2;",
-        "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%rd1, {%r1}], [%r2];",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2;",
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [%r1], [%rd1], %r2, %r4, %r5, [%r3];",
+        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1];",
+        "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1], [%r1], %r2, %rs1;",
+        "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1], [%r3];",
+        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2, %r3}], [%r3], {%rs1};",
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2}], [%r3];",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add [%rd1], [%r1], %r2;",
         "red.async.relaxed.cluster.add.u32 [%rd1], %r1, [%rd2];",
         "st.async.release.sys.global [%rd1], %r1;",
         "st.bulk.weak [%rd1], %rd2, 0;",
@@ -412,7 +474,6 @@ fn what_can_not_race() {
         "cp.async.commit_group;",
         "cp.async.wait_group 2;",
         "cp.async.wait_all;",
-        "cp.async.bulk.commit_group;",
         "cp.async.bulk.wait_group.read 0;",
         "cp.async.bulk.prefetch.L2.global [%rd1], %r1;",
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1}, %rd1, %rd2, 1, 1, 1, 0, 0;",

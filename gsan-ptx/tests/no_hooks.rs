@@ -32,7 +32,7 @@ fn a_kernel_with_nothing_to_check_gets_no_call() {
         "ld.param.u64 %rd1, [p]; st.local.u64 [%rd2], %rd1; ld.const.u32 %r1, [%rd1]; atom.shared.add.u32 %r1, [%r2], 1; ret;",
         "barrier.cluster.arrive; barrier.cluster.wait; ret;",
         "W: mbarrier.try_wait.shared.b64 %p1, [%r1], %rd1; @!%p1 bra W;",
-        "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2}], [%r3]; ret;",
+        "cp.async.bulk.prefetch.tensor.1d.L2.global [%rd1, {%r2}]; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; ret;",
         "setmaxnreg.dec.sync.aligned.u32 40; ret;",
     ] {
         let text = kernel(text);

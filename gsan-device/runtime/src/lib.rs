@@ -7,7 +7,7 @@ use gsan_device::clock::State;
 use gsan_device::layout::{NO_SITE, Op};
 use gsan_device::machine::Machine;
 use gsan_device::nvptx::{Format, Nvptx};
-use gsan_device::{block, cluster, detector};
+use gsan_device::{block, cluster, copies, detector};
 
 /// By the block's first thread, before the first barrier.
 #[unsafe(no_mangle)]
@@ -104,6 +104,51 @@ pub extern "C" fn __gsan_cluster_acquire(state: u64) {
 #[unsafe(no_mangle)]
 pub extern "C" fn __gsan_grid_wait(state: u64) {
     block::grid_wait(State::at(Nvptx, state));
+}
+
+/// Before a bulk copy of `bytes` bytes; `addr` is its address in global memory, `op` what it does there.
+#[unsafe(no_mangle)]
+pub extern "C" fn __gsan_copy(state: u64, addr: u64, op: u32, site: u32, bytes: u32, barrier: u32) {
+    copies::issue::<Format, _>(State::at(Nvptx, state), addr, bytes, Op(op), site, barrier);
+}
+
+/// Before a copy through the tensor map at `map`.
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments)]
+pub extern "C" fn __gsan_copy_tensor(
+    state: u64,
+    map: u64,
+    op: u32,
+    site: u32,
+    shape: u32,
+    barrier: u32,
+    c0: u32,
+    c1: u32,
+    c2: u32,
+    c3: u32,
+    c4: u32,
+) {
+    let me = State::at(Nvptx, state);
+    let corner = [c0 as i32, c1 as i32, c2 as i32, c3 as i32, c4 as i32];
+    copies::issue_box::<Format, _>(me, map, shape, corner, Op(op), site, barrier);
+}
+
+/// After `cp.async.bulk.commit_group`.
+#[unsafe(no_mangle)]
+pub extern "C" fn __gsan_copy_commit(state: u64) {
+    copies::commit(State::at(Nvptx, state));
+}
+
+/// After `cp.async.bulk.wait_group`: all groups of this thread but the youngest `groups` are carried out.
+#[unsafe(no_mangle)]
+pub extern "C" fn __gsan_copy_wait(state: u64, groups: u32) {
+    copies::wait::<Format, _>(State::at(Nvptx, state), groups);
+}
+
+/// Before a thread leaves a kernel that may have issued bulk copies, and before [`__gsan_exit`].
+#[unsafe(no_mangle)]
+pub extern "C" fn __gsan_copy_leave(state: u64) {
+    copies::leave::<Format, _>(State::at(Nvptx, state));
 }
 
 /// Before a thread leaves the kernel.

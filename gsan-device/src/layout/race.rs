@@ -130,6 +130,11 @@ pub struct Counters {
     pub saturated: u64,
     /// Findings for which no record was free.
     pub dropped: u64,
+    /// Bulk copies that were recorded when they were issued and not again when they were carried out, because too many were
+    /// under way.
+    pub early_copies: u64,
+    /// Copies through a tensor map that the host does not know: not checked.
+    pub unknown_maps: u64,
     /// Zero.
     pub reserved: u64,
 }

@@ -1,6 +1,6 @@
 //! Runtime state: devices, logical threads, launches, blocks, modules.
 
-use super::{Epoch, PartialClock, ScalarClock};
+use super::{Epoch, PartialClock, PendingCopy, ScalarClock};
 use bytemuck::{Pod, Zeroable};
 use core::mem::size_of;
 
@@ -60,8 +60,10 @@ pub struct GlobalState {
     pub counters: u64,
     /// [`GlobalState::COUNT_ACCESSES`] and later switches.
     pub flags: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Entries of the table of tensor maps minus one (a power of two minus one).
+    pub tensor_mask: u32,
+    /// [`TensorMap`](super::TensorMap)s, hashed by their bits; 0: there are none.
+    pub tensor_maps: u64,
 }
 
 impl GlobalState {
@@ -97,7 +99,7 @@ pub struct SmSlots {
 }
 
 /// The state of one logical thread (a block's residency slot): this header, then, each `num_threads` epochs long, the
-/// own clock, the pending clock and the unreleased clock (strong writes that were acquired and carried no release), then `clock_buffer_size` snapshots, then [`Tenant`]s.
+/// own clock, the pending clock and the unreleased clock (strong writes that were acquired and carried no release), then `clock_buffer_size` snapshots, then [`Tenant`]s, then [`PendingCopy`]s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct ThreadState {
@@ -151,8 +153,8 @@ pub struct ThreadState {
     pub last_record: Epoch,
     /// `start_epoch` of the tenant that has imported its launch's `wait_row`.
     pub waited: Epoch,
-    /// Zero.
-    pub reserved: u32,
+    /// How many of the [`PendingCopy`]s the tenant has used so far, from the first on.
+    pub copies: u32,
     /// The release of the device's last `fence.sc` ([`SyncClock`](super::SyncClock)); of a device's first thread only.
     pub sc_device: u64,
     /// The same for system scope; of the very first thread only.
@@ -190,6 +192,9 @@ impl ThreadState {
     /// Warps of a block.
     pub const WARPS: usize = if cfg!(loom) { 2 } else { 32 };
 
+    /// Bulk copies of a block that can be under way at a time.
+    pub const COPIES: u32 = if cfg!(loom) { 1 } else { 64 };
+
     /// Offset of the own clock.
     pub const CLOCK: u64 = size_of::<ThreadState>() as u64;
 
@@ -213,10 +218,16 @@ impl ThreadState {
         Self::ring_offset(num_threads) + Snapshot::stride(num_threads) * clock_buffer_size as u64
     }
 
+    /// Offset of the copies that are under way.
+    pub const fn copies_offset(num_threads: u32, clock_buffer_size: u32) -> u64 {
+        let history = Self::HISTORY as u64 * size_of::<Tenant>() as u64;
+        (Self::history_offset(num_threads, clock_buffer_size) + history).next_multiple_of(8)
+    }
+
     /// Bytes from one state to the next, a multiple of 128.
     pub const fn stride(num_threads: u32, clock_buffer_size: u32) -> u64 {
-        let end = Self::history_offset(num_threads, clock_buffer_size)
-            + Self::HISTORY as u64 * size_of::<Tenant>() as u64;
+        let end = Self::copies_offset(num_threads, clock_buffer_size)
+            + Self::COPIES as u64 * size_of::<PendingCopy>() as u64;
         end.next_multiple_of(128)
     }
 }

@@ -86,6 +86,8 @@ fn sync(instruction: &Instruction<'_>, effect: &Effect<'_, '_>, fenced: bool) ->
                 _ => (Before::Nothing, false),
             }
         }
+        // So does this, and who waits there knows that the source has been read.
+        (Effect::Copy(copy), _) if copy.cluster => (Before::Release, false),
         _ => (Before::Nothing, false),
     }
 }

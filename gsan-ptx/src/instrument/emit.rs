@@ -172,6 +172,28 @@ impl<'e> Emitter<'e> {
         );
     }
 
+    /// `arguments` are those behind the site.
+    pub(super) fn copy(
+        &mut self,
+        hook: &str,
+        address: &str,
+        op: OpWord,
+        site: usize,
+        arguments: &str,
+    ) {
+        self.needs.state = true;
+        put!(
+            self,
+            "call.uni {hook}, ({STATE}, {address}, {}, {site}, {arguments}); ",
+            op.0
+        );
+    }
+
+    pub(super) fn copy_wait(&mut self, groups: u32) {
+        self.needs.state = true;
+        put!(self, "call.uni {}, ({STATE}, {groups}); ", names::COPY_WAIT);
+    }
+
     pub(super) fn sync_before(&mut self, address: &str, op: OpWord, site: usize) {
         self.needs.state = true;
         self.needs.context = true;
@@ -285,7 +307,11 @@ impl<'e> Emitter<'e> {
         self.unless("%gsan_p", true, |emit| emit.with_state(hook));
     }
 
-    pub(super) fn exit(&mut self) {
+    /// With `copies`, what the thread's bulk copies have left is done first.
+    pub(super) fn exit(&mut self, copies: bool) {
+        if copies {
+            self.with_state(names::COPY_LEAVE);
+        }
         put!(self, "call.uni {}, (); ", names::EXIT);
     }
 

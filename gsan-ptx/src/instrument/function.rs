@@ -27,7 +27,7 @@ pub(super) struct Walker<'m, 'e> {
     pub(super) out: &'e mut Instrumented,
     locations: Locations<'m>,
     lines: Lines<'m>,
-    registers: Registers<'m>,
+    pub(super) registers: Registers<'m>,
     /// The module's variables that are not in global memory, as far as it has been read, and how far that is.
     variables: HashMap<&'m str, Space>,
     items_seen: usize,
@@ -39,6 +39,9 @@ pub(super) struct Walker<'m, 'e> {
     pub(super) block_hooks: bool,
     pub(super) block: BlockHooks,
     pub(super) cluster: ClusterHooks,
+    pub(super) copy_hooks: bool,
+    /// Whether a thread that leaves may have issued bulk copies.
+    copies_end: bool,
     stale_nc: bool,
     grid_wait: bool,
     /// Whether the text names the size of shared memory, which instrumentation changes.
@@ -83,6 +86,8 @@ impl<'m, 'e> Walker<'m, 'e> {
             block_hooks: false,
             block: BlockHooks::default(),
             cluster: ClusterHooks::default(),
+            copy_hooks: false,
+            copies_end: false,
             stale_nc: true,
             grid_wait: false,
             shared_size: text.contains("_smem_size"),
@@ -100,6 +105,8 @@ impl<'m, 'e> Walker<'m, 'e> {
         self.block_hooks = options.block_hooks();
         self.cluster.on = options.cluster_hooks() && cluster::possible(self.text);
         self.cluster.missing = !options.cluster_hooks();
+        self.copy_hooks = options.copy_hooks();
+        self.copies_end = self.copy_hooks && (options.part || self.text.contains("async.bulk"));
         self.grid_wait = options.grid_wait();
         self.stale_nc = options.stale_nc;
         self.externs.part = options.part;
@@ -168,7 +175,8 @@ impl<'m, 'e> Walker<'m, 'e> {
         self.statements(&body.statements);
         if function.entry && falls_through(&body.statements) {
             let from = self.emit.mark();
-            self.emit.exit();
+            let copies = self.copies_end;
+            self.emit.exit(copies);
             self.emit.edits.insert_since(body.end, from);
         }
         let from = self.emit.mark();
@@ -283,6 +291,8 @@ impl<'m, 'e> Walker<'m, 'e> {
                 self.list(instruction.span.clone(), why, false);
             }
             Effect::Access(ref op) => self.access(instruction, op),
+            Effect::Copy(ref copy) => self.copy(instruction, copy),
+            Effect::CopyGroup(group) => self.copy_group(instruction, group),
         }
         self.block_sync(instruction, effect);
     }
@@ -332,16 +342,8 @@ impl<'m, 'e> Walker<'m, 'e> {
             _ => op.op_word(),
         };
         self.checked.note(op, instruction.guard);
-        self.count(instruction, op);
-        let site = self.first_site + self.out.sites.len();
-        let (ptx_line, ptx_column) = self.lines.position(instruction.span.start);
-        self.out.sites.push(Site {
-            op: word,
-            ptx_line,
-            ptx_column,
-            function: self.function.clone(),
-            places: self.locations.places(),
-        });
+        self.count(instruction, op.access, op.is_strong(), op.generic);
+        let site = self.site(instruction, word);
 
         let base = self.base(op.address);
         let after = op.is_strong() && op.returns;
@@ -451,20 +453,39 @@ impl<'m, 'e> Walker<'m, 'e> {
         }
     }
 
-    fn count(&mut self, instruction: &Instruction<'m>, op: &MemoryOp<'_, 'm>) {
+    /// The number of a new site.
+    pub(super) fn site(&mut self, instruction: &Instruction<'m>, op: OpWord) -> usize {
+        let (ptx_line, ptx_column) = self.lines.position(instruction.span.start);
+        self.out.sites.push(Site {
+            op,
+            ptx_line,
+            ptx_column,
+            function: self.function.clone(),
+            places: self.locations.places(),
+        });
+        self.first_site + self.out.sites.len() - 1
+    }
+
+    pub(super) fn count(
+        &mut self,
+        instruction: &Instruction<'m>,
+        access: Access,
+        strong: bool,
+        generic: bool,
+    ) {
         let stats = &mut self.out.stats;
-        match op.access {
+        match access {
             Access::Load => stats.loads += 1,
             Access::Store => stats.stores += 1,
             Access::Rmw => stats.rmws += 1,
             Access::Cas | Access::Fence => stats.compare_and_swaps += 1,
         }
-        stats.strong += u64::from(op.is_strong());
-        stats.generic += u64::from(op.generic);
+        stats.strong += u64::from(strong);
+        stats.generic += u64::from(generic);
         stats.predicated += u64::from(instruction.guard.is_some());
     }
 
-    fn base(&self, address: &Address<'m>) -> Base<'m> {
+    pub(super) fn base(&self, address: &Address<'m>) -> Base<'m> {
         let Some(name) = address.base else {
             return Base::Absolute;
         };
@@ -481,7 +502,9 @@ impl<'m, 'e> Walker<'m, 'e> {
     fn other(&mut self, instruction: &Instruction<'m>) {
         if instruction.opcode == "exit" || (instruction.opcode == "ret" && self.entry) {
             let from = self.emit.mark();
-            self.emit.guarded(instruction.guard, |emit| emit.exit());
+            let copies = self.copies_end;
+            self.emit
+                .guarded(instruction.guard, |emit| emit.exit(copies));
             self.emit.edits.insert_since(instruction.span.start, from);
             return;
         }

@@ -206,6 +206,10 @@ fn is_quiet(instruction: &Instruction<'_>, effect: &Effect<'_, '_>) -> bool {
                 | "vset"
                 | "xor"
         ),
-        Effect::Fence(..) | Effect::Barrier | Effect::Unsupported(_) => false,
+        Effect::Fence(..)
+        | Effect::Barrier
+        | Effect::Copy(_)
+        | Effect::CopyGroup(_)
+        | Effect::Unsupported(_) => false,
     }
 }

@@ -41,6 +41,9 @@ impl Runtime {
         if options.cluster_hooks() {
             called.extend(names::CLUSTER);
         }
+        if options.copy_hooks() {
+            called.extend(names::COPIES);
+        }
         if options.grid_wait() {
             called.push(names::GRID_WAIT);
         }
@@ -182,7 +185,11 @@ mod tests {
         );
         assert_eq!(
             runtime.prototypes.matches(".func").count(),
-            names::FUNCTIONS.len() + names::INTRA_BLOCK.len() + names::CLUSTER.len() + 1
+            names::FUNCTIONS.len()
+                + names::INTRA_BLOCK.len()
+                + names::CLUSTER.len()
+                + names::COPIES.len()
+                + 1
         );
         let off = Options {
             intra_block: false,

@@ -1,0 +1,85 @@
+//! Bulk copies that are under way, and what the host knows of tensor maps.
+
+use super::Op;
+use bytemuck::{Pod, Zeroable};
+
+/// A bulk copy that has been issued and that nobody knows yet to be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct PendingCopy {
+    /// 0: free. Else whose it is and how far: see the constants.
+    pub state: u32,
+    /// Where it stands.
+    pub site: u32,
+    /// What it does to global memory.
+    pub op: Op,
+    /// Bytes of a range; 0: a box of a tensor, [`PendingCopy::ROWS`]: four rows of one.
+    pub bytes: u32,
+    /// The first byte of a range, or the [`TensorMap`].
+    pub address: u64,
+    /// Of a read: the mbarrier on which it completes, as the hooks name it. 0: it completes with its thread's bulk group.
+    pub barrier: u32,
+    /// Of a box.
+    pub corner: [i32; 5],
+}
+
+impl PendingCopy {
+    /// The thread's linear index in its block, plus one.
+    pub const OWNER: u32 = 0x7ff;
+    /// Its bulk group is committed.
+    pub const COMMITTED: u32 = 1 << 11;
+    /// One group that was committed after its own.
+    pub const GROUP: u32 = 1 << 12;
+    /// As many of those are told apart.
+    pub const GROUPS: u32 = 0x3_ffff;
+    /// Somebody is writing the entry, or is done with it.
+    pub const BUSY: u32 = 1 << 31;
+    /// In the place of a box's bytes.
+    pub const ROWS: u32 = u32::MAX;
+
+    /// Groups that were committed after its own.
+    pub const fn younger_groups(state: u32) -> u32 {
+        (state & !Self::BUSY) / Self::GROUP
+    }
+}
+
+/// A tensor map, as the host had it made: the driver's bits and what they mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct TensorMap {
+    /// The driver's 128 bytes.
+    pub bits: [u64; 16],
+    /// The first element's address.
+    pub address: u64,
+    /// Elements in each dimension, the fastest first.
+    pub extents: [u64; 5],
+    /// Bytes from one element to the next in each dimension but the first.
+    pub strides: [u64; 4],
+    /// A box's extents, before the steps thin them out.
+    pub boxes: [u32; 5],
+    /// Of each dimension but the first: every how many elements are taken.
+    pub steps: [u32; 5],
+    /// Dimensions; 0: the entry is free.
+    pub rank: u32,
+    /// Bytes of an element.
+    pub element: u32,
+}
+
+impl TensorMap {
+    /// Where the search for a map begins in the table, before its mask.
+    pub const fn hash(bits: &[u64; 16]) -> u32 {
+        let mut h = 0u64;
+        let mut i = 0;
+        while i < 16 {
+            h = Self::mix(h, bits[i]);
+            i += 1;
+        }
+        (h >> 32) as u32
+    }
+
+    /// One step of [`TensorMap::hash`].
+    pub const fn mix(h: u64, word: u64) -> u64 {
+        let h = (h ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        h ^ h >> 29
+    }
+}

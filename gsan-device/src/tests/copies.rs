@@ -1,0 +1,272 @@
+//! Bulk copies: what is under way is neither forgotten nor taken as done.
+
+use super::*;
+use crate::copies;
+use crate::layout::{PendingCopy, TensorMap, ThreadState};
+
+const STORE: Op = Op::new(Access::Store, 16, Order::Weak, Scope::None);
+const LOAD: Op = Op::new(Access::Load, 16, Order::Weak, Scope::None);
+const ADD: Op = Op::new(Access::Rmw, 4, Order::Relaxed, Scope::Gpu);
+const FLAG: u64 = 200;
+
+impl Block<'_> {
+    fn copy(self, op: Op, offset: u64, bytes: u32) {
+        let addr = self.device.real() + offset;
+        copies::issue::<Format, _>(self.state(), addr, bytes, op, 7, 0);
+    }
+
+    fn commit(self) {
+        copies::commit(self.state());
+    }
+
+    fn wait(self, groups: u32) {
+        copies::wait::<Format, _>(self.state(), groups);
+    }
+
+    /// As the runtime's hook has it.
+    fn leaves(self) {
+        copies::leave::<Format, _>(self.state());
+        self.exit();
+    }
+}
+
+/// One block copies and raises a flag, another reads, and both leave.
+fn handoff(op: Op, waits: bool) -> usize {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 2);
+    b[0].copy(op, 0, 64);
+    b[0].commit();
+    if waits {
+        b[0].wait(0);
+    }
+    b[0].release(FLAG);
+    b[1].acquire(FLAG);
+    b[1].load(32);
+    b[0].leaves();
+    b[1].leaves();
+    d.races().len()
+}
+
+#[test]
+fn a_store_that_was_waited_for_is_ordered() {
+    assert_eq!(handoff(STORE, true), 0);
+    assert_eq!(handoff(ADD, true), 0);
+}
+
+#[test]
+fn a_store_that_nobody_waited_for_is_not() {
+    assert_eq!(handoff(STORE, false), 1);
+    // The reference cell knows no second look at a reduction.
+    assert_eq!(handoff(ADD, false), usize::from(!REFERENCE));
+}
+
+/// Two groups, of which the older is waited for.
+fn older_group(offset: u64) -> usize {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 2);
+    for at in [0, 64] {
+        b[0].copy(STORE, at, 32);
+        b[0].commit();
+    }
+    b[0].wait(1);
+    b[0].release(FLAG);
+    b[1].acquire(FLAG);
+    b[1].load(offset);
+    b[0].leaves();
+    d.races().len()
+}
+
+#[test]
+fn a_wait_for_older_groups_leaves_the_younger() {
+    assert_eq!(older_group(16), 0);
+    assert_eq!(older_group(80), 1);
+}
+
+#[test]
+fn what_is_not_committed_is_not_waited_for() {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 2);
+    b[0].copy(STORE, 0, 16);
+    b[0].wait(0);
+    b[0].release(FLAG);
+    b[1].acquire(FLAG);
+    b[1].load(0);
+    b[0].leaves();
+    only(&d, RaceKind::War, RaceClass::Race);
+}
+
+#[test]
+fn every_byte_is_checked_and_no_other() {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 2);
+    b[1].load(12);
+    b[1].load(80);
+    b[0].copy(STORE, 16, 64);
+    assert_silent(&d);
+    for offset in (16..80).step_by(4) {
+        b[1].load(offset);
+    }
+    assert_eq!(d.races().len(), 1);
+    assert_eq!(d.races()[0].count, 16);
+}
+
+#[test]
+fn a_load_is_a_read_when_it_is_issued() {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 2);
+    b[0].copy(LOAD, 0, 32);
+    b[1].load(0);
+    assert_silent(&d);
+    b[1].store(16);
+    only(&d, RaceKind::War, RaceClass::Race);
+}
+
+#[test]
+fn blocks_add_to_the_same_words() {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 3);
+    for b in &b {
+        b.copy(ADD, 0, 32);
+        b.commit();
+    }
+    for b in &b {
+        b.wait(0);
+        b.leaves();
+    }
+    assert_silent(&d);
+}
+
+#[test]
+fn a_sum_that_was_observed_before_the_wait_may_be_overwritten() {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 2);
+    b[0].copy(ADD, 0, 16);
+    b[0].commit();
+    // It has read the sum in a loop, and starts the next one.
+    b[1].relaxed_load(0);
+    b[1].store(0);
+    b[0].wait(0);
+    b[0].leaves();
+    if !REFERENCE {
+        assert_silent(&d);
+    }
+}
+
+#[test]
+fn where_there_is_no_room_the_issue_counts() {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 2);
+    for _ in 0..=ThreadState::COPIES {
+        b[0].copy(STORE, 0, 16);
+    }
+    assert_eq!(d.counters().early_copies, 1);
+    b[0].commit();
+    b[0].wait(0);
+    b[0].copy(STORE, 0, 16);
+    assert_eq!(d.counters().early_copies, 1);
+    b[0].leaves();
+    assert_silent(&d);
+}
+
+#[test]
+fn the_next_tenant_has_nothing_under_way() {
+    let d = device();
+    let first = grid(&d, 0, 0, 1, 1)[0];
+    first.copy(STORE, 0, 16);
+    // It ends without its hook.
+    first.exit();
+    let second = grid(&d, 1, 1, 2, 1)[0];
+    second.commit();
+    second.wait(0);
+    second.leaves();
+    assert_silent(&d);
+}
+
+#[test]
+fn more_groups_than_are_told_apart_are_old() {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 1)[0];
+    b.copy(STORE, 0, 16);
+    for _ in 0..PendingCopy::GROUPS + 3 {
+        b.commit();
+    }
+    b.wait(PendingCopy::GROUPS);
+    b.copy(STORE, 64, 16);
+    b.leaves();
+    assert_silent(&d);
+}
+
+/// 10 × 6 words at byte 0, 40 bytes a row; boxes of 4 × 2.
+fn tensor(d: &Device) -> u64 {
+    let mut map = TensorMap {
+        address: d.real(),
+        extents: [10, 6, 1, 1, 1],
+        strides: [40, 0, 0, 0],
+        boxes: [4, 2, 1, 1, 1],
+        steps: [1, 1, 1, 1, 1],
+        rank: 2,
+        element: 4,
+        ..TensorMap::default()
+    };
+    map.bits[3] = 99;
+    d.add_tensor_map(&map)
+}
+
+/// The words that a copy has read: whose overwriting is reported.
+fn words_read(shape: u32, corner: [i32; 5]) -> Vec<u64> {
+    (0..60)
+        .filter(|word| {
+            let d = device();
+            let b = grid(&d, 0, 0, 1, 2);
+            let map = tensor(&d);
+            copies::issue_box::<Format, _>(b[0].state(), map, shape, corner, LOAD, 7, 0);
+            b[1].store(4 * word);
+            !d.races().is_empty()
+        })
+        .collect()
+}
+
+#[test]
+fn a_box_has_the_tensors_rows() {
+    assert_eq!(
+        words_read(0, [3, 2, 0, 0, 0]),
+        [23, 24, 25, 26, 33, 34, 35, 36]
+    );
+}
+
+#[test]
+fn what_lies_outside_the_tensor_is_not_touched() {
+    assert_eq!(words_read(0, [-2, -1, 0, 0, 0]), [0, 1]);
+    assert_eq!(words_read(0, [8, 5, 0, 0, 0]), [58, 59]);
+    assert_eq!(words_read(0, [10, 0, 0, 0, 0]), Vec::<u64>::new());
+    assert_eq!(words_read(0, [i32::MIN; 5]), Vec::<u64>::new());
+    assert_eq!(words_read(0, [i32::MAX; 5]), Vec::<u64>::new());
+}
+
+#[test]
+fn a_map_that_nobody_told_of_is_counted() {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 1)[0];
+    // Any memory will do for a map of other bits.
+    copies::issue_box::<Format, _>(b.state(), d.real(), 0, [0; 5], STORE, 7, 0);
+    tensor(&d);
+    copies::issue_box::<Format, _>(b.state(), d.real(), 0, [0; 5], STORE, 7, 0);
+    assert_eq!(d.counters().unknown_maps, 2);
+    b.leaves();
+    assert_silent(&d);
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_missing_edge_is_noticed() {
+    use crate::mutants::{Edge, remove};
+    let without = |edge, program: &dyn Fn() -> usize| {
+        remove(Some(edge));
+        let found = program();
+        remove(None);
+        found
+    };
+    assert_ne!(without(Edge::CopyWait, &|| handoff(STORE, true)), 0);
+    assert_eq!(without(Edge::CopyExit, &|| handoff(STORE, false)), 0);
+    assert_eq!(without(Edge::CopyGroups, &|| older_group(80)), 0);
+}
