@@ -45,6 +45,10 @@ fn the_clusters_barrier() {
             .count(),
         0
     );
+    for other in ["fence.mbarrier_init.release.cluster;", "fence.proxy.async;"] {
+        let unfenced = line(&format!("{other} {relaxed}"));
+        assert!(!unfenced.contains(ARRIVE), "{unfenced}");
+    }
     for fence in ["fence.acq_rel.cluster;", "membar.gl;", "call.uni f, ();"] {
         let fenced = line(&format!("{fence} {relaxed}"));
         assert!(fenced.ends_with(&format!("{ARRIVE}{relaxed}")), "{fenced}");

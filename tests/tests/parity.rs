@@ -2,6 +2,7 @@
 //! logical thread, seen through gsan-host's inspection. One logical thread per SM, one block per SM.
 
 use gsan_device::layout::{ScalarClock, Scope, ShadowCell};
+use gsan_host::report::Outcome;
 use gsan_host::{Arg, Buffer, CellFormat, CellState, LaunchSpec, MemoryKind, Session};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -23,13 +24,17 @@ struct Classic {
 
 impl Classic {
     fn new(sms: u32) -> Classic {
+        Classic::with(|config| config.sms = sms)
+    }
+
+    fn with(shape: impl FnOnce(&mut gsan_sim::Config)) -> Classic {
         let turn = SIMULATOR.lock().unwrap_or_else(PoisonError::into_inner);
         // Refused where an earlier test has made the same choice already.
         let _ = cuda_lazy::select(cuda_lazy::Choice::Sim);
         gsan_sim::driver::reset();
         let mut config = gsan_sim::Config::default();
-        config.sms = sms;
         config.blocks_per_sm = 1;
+        shape(&mut config);
         gsan_sim::driver::configure(config);
         let mut session = Session::builder()
             .slots_per_sm(Some(1))
@@ -351,4 +356,40 @@ fn a_logical_thread_outlives_its_blocks() {
         last = write.epoch();
     }
     classic.silent();
+}
+
+/// An arrival at another block's mbarrier is a release, which closes an epoch. The reference cell has 16 bits for them: where they
+/// end, a clock counts as ordered (class `saturated`); nothing aborts, and nothing is reported.
+#[test]
+fn more_mbarrier_phases_than_epochs() {
+    let scenario = gsan_tests::scenario::path("parity/mbarrier_phases");
+    let text = gsan_tests::scenario::read(&scenario);
+    let text = text["module"][0]["ptx"].as_str().unwrap();
+    let more = text.replace("%round, 1000;", "%round, 65600;");
+    assert_ne!(more, text);
+    let mut classic = Classic::with(|config| {
+        config.sms = 2;
+        config.step_budget = 4_000_000_000;
+    });
+    let module = classic.session.load_module("row.ptx", &more).unwrap();
+    let stream = classic.session.default_stream(0).unwrap();
+    let mut spec = LaunchSpec::new(module, "row", [2, 1, 1], [1, 1, 1], stream);
+    spec.cluster = Some([2, 1, 1]);
+    for at in [0, 64, 128] {
+        spec = spec.arg(Arg::Pointer(classic.data.address + at));
+    }
+    classic.session.launch(&spec).unwrap();
+    // Block 1 arrives, block 0 waits.
+    let epochs = [0, 1].map(|thread| classic.epoch(thread));
+    assert!(epochs[0] < 10 && epochs[1] >= 65_535, "{epochs:?}");
+    let marker = classic.cell(1).write;
+    assert_eq!(
+        (marker.thread(), marker.epoch()),
+        (1, ScalarClock::SATURATED)
+    );
+    let report = classic.session.finish().unwrap();
+    assert_eq!(
+        (report.outcome, report.races.len()),
+        (Outcome::Completed, 0)
+    );
 }

@@ -42,13 +42,14 @@ pub(super) fn possible(text: &str) -> bool {
 }
 
 /// Whether a relaxed write in the function with this text may stand behind a fence that reaches the cluster. In a loop the fence
-/// may come later in the text.
+/// may come later in the text. Those for proxies and for the initialisation of mbarriers release no data.
 pub(super) fn may_fence(text: &str) -> bool {
     let mut fences = ["fence.", "membar."].iter().flat_map(|word| {
         let places = text.match_indices(word);
         places.map(|(at, _)| text[at..].split(';').next().unwrap_or(""))
     });
-    text.contains("call") || fences.any(|fence| !fence.contains(".cta"))
+    let other = [".cta", ".mbarrier_init", ".proxy", ".sync_restrict"];
+    text.contains("call") || fences.any(|fence| !other.iter().any(|word| fence.contains(word)))
 }
 
 /// What `instruction` is to the other blocks of its cluster: what goes before it, and whether it acquires.
