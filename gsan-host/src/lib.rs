@@ -13,6 +13,7 @@
 //! | `runtime_state.rs` | the runtime's state on each device |
 //! | `prepare.rs`, `launch_plan.rs` | modules and launches before the driver sees them |
 //! | `catalogue.rs`, `records.rs`, `merge.rs`, `report.rs` | from race records to the report |
+//! | `tensor.rs` | tensor maps, and the device's table of them |
 //! | `inspection.rs` | the detector's state in words |
 //! | `watchdog.rs` | the report of a run that hangs |
 
@@ -39,6 +40,7 @@ mod reservation;
 mod rows;
 mod runtime_state;
 pub mod session;
+pub mod tensor;
 mod watchdog;
 
 pub use cell_format::CellFormat;
@@ -49,3 +51,4 @@ pub use request::{
     ParamInfo, ReadId, StreamFlags, StreamId, Wait,
 };
 pub use session::{Builder, CellState, Session, ThreadClock, list_devices};
+pub use tensor::{TensorSpec, TensorType};

@@ -78,6 +78,8 @@ pub(crate) fn merge(report: &mut Report, other: Report) {
             slot_reuse: x.slot_reuse.saturating_add(y.slot_reuse),
             ring_wrap: x.ring_wrap.saturating_add(y.ring_wrap),
             saturated: x.saturated.saturating_add(y.saturated),
+            early_copy: x.early_copy.saturating_add(y.early_copy),
+            unknown_map: x.unknown_map.saturating_add(y.unknown_map),
         }),
         (x, y) => x.or(y),
     };

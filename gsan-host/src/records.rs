@@ -210,6 +210,8 @@ pub(crate) fn add_counters(stats: &mut Stats, counters: Option<&Counters>, first
         slot_reuse: a.slot_reuse.saturating_add(c.slot_reuse),
         ring_wrap: a.ring_wrap.saturating_add(c.ring_wrap),
         saturated: a.saturated.saturating_add(c.saturated),
+        early_copy: a.early_copy.saturating_add(c.early_copies),
+        unknown_map: a.unknown_map.saturating_add(c.unknown_maps),
     });
 }
 

@@ -247,6 +247,10 @@ pub struct Misses {
     pub slot_reuse: u64,
     pub ring_wrap: u64,
     pub saturated: u64,
+    /// Bulk copies that were recorded when they were issued and not when they were carried out: too many were under way.
+    pub early_copy: u64,
+    /// Copies through a tensor map that [`crate::Session::tensor_map`] did not make: not checked.
+    pub unknown_map: u64,
 }
 
 /// An instruction that is not checked, or only in part.

@@ -6,11 +6,12 @@ use crate::driver::{
 };
 use crate::error::{Error, Result};
 use crate::reservation::Layout;
+use crate::tensor::TensorTable;
 use bytemuck::{Pod, Zeroable};
 use cust::sys::CUdevice_attribute as Attribute;
 use gsan_device::layout::{
     BlockEntry, Counters, GlobalState, LAYOUT_VERSION, RaceKey, RaceRecord, Range, ScalarClock,
-    SmSlots, ThreadState,
+    SmSlots, TensorMap, ThreadState,
 };
 use std::rc::Rc;
 
@@ -145,6 +146,9 @@ pub(crate) struct DeviceState {
     counters: DeviceMemory,
     /// Shared with the watchdog.
     pub(crate) records: PinnedMemory,
+    tensor_table: TensorTable,
+    // The table as the device sees it, the last one; kernels may still look at those before.
+    tensor_maps: Vec<PinnedMemory>,
 }
 
 /// The state of all devices.
@@ -329,6 +333,8 @@ impl DeviceState {
             race_keys,
             counters,
             records,
+            tensor_table: TensorTable::default(),
+            tensor_maps: Vec::new(),
         })
     }
 
@@ -345,6 +351,34 @@ impl DeviceState {
         self.state.ranges = table.address;
         self.state.num_ranges = sorted.len() as u32;
         self.ranges.push(table);
+        copy_from_host(
+            &self.device,
+            self.global.address,
+            bytemuck::bytes_of(&self.state),
+        )
+    }
+
+    /// Adds a tensor map to the device's table. It lies in host memory: nothing that runs has to be waited for. Where it has to
+    /// grow the old one stays, for what looks at it.
+    pub(crate) fn keep_tensor_map(&mut self, map: &TensorMap) -> Result<()> {
+        let Some((at, grown)) = self.tensor_table.add(map) else {
+            return Ok(());
+        };
+        let bytes = size_of::<TensorMap>() as u64;
+        if !grown {
+            if let Some(table) = self.tensor_maps.last() {
+                table.store(bytes * at as u64, map);
+            }
+            return Ok(());
+        }
+        let entries = self.tensor_table.entries();
+        let table = PinnedMemory::new(&self.device, bytes * entries.len() as u64)?;
+        for (i, entry) in entries.iter().enumerate() {
+            table.store(bytes * i as u64, entry);
+        }
+        self.state.tensor_maps = table.address;
+        self.state.tensor_mask = entries.len() as u32 - 1;
+        self.tensor_maps.push(table);
         copy_from_host(
             &self.device,
             self.global.address,

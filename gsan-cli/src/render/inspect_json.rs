@@ -56,6 +56,8 @@ fn global(s: &GlobalState, c: &Counters) -> Value {
             "slot-reuse": c.slot_reuse,
             "ring-wrap": c.ring_wrap,
             "saturated": c.saturated,
+            "early-copy": c.early_copies,
+            "unknown-map": c.unknown_maps,
             "dropped_records": c.dropped,
         },
     })

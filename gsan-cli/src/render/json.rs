@@ -219,6 +219,8 @@ impl Document {
                         ("slot-reuse", m.slot_reuse),
                         ("ring-wrap", m.ring_wrap),
                         ("saturated", m.saturated),
+                        ("early-copy", m.early_copy),
+                        ("unknown-map", m.unknown_map),
                     ]
                     .map(|(name, n)| (name.to_string(), n))
                     .into()

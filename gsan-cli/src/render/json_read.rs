@@ -132,6 +132,8 @@ fn misses(by_class: BTreeMap<String, u64>) -> Misses {
         slot_reuse: of("slot-reuse"),
         ring_wrap: of("ring-wrap"),
         saturated: of("saturated"),
+        early_copy: of("early-copy"),
+        unknown_map: of("unknown-map"),
     }
 }
 

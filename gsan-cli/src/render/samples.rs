@@ -154,6 +154,8 @@ pub fn broken_report() -> Report {
             slot_reuse: 0,
             ring_wrap: 5,
             saturated: 0,
+            early_copy: 0,
+            unknown_map: 0,
         }),
         dropped_records: Some(1),
     };

@@ -519,6 +519,16 @@ fn write_misses(out: &mut String, m: &Misses) {
             m.saturated,
             "checks against an epoch past the format's end",
         ),
+        (
+            "early-copy",
+            m.early_copy,
+            "bulk copies that were taken to be carried out when issued, because too many were under way",
+        ),
+        (
+            "unknown-map",
+            m.unknown_map,
+            "bulk copies through a tensor map that gsan did not see made: not checked",
+        ),
     ];
     if classes.iter().all(|(_, n, _)| *n == 0) {
         return;

@@ -190,8 +190,9 @@ impl<'a> Issuer<'a> {
         }
     }
 
-    fn launch_spec(&self, launch: &Launch, stream: StreamId) -> host::Result<LaunchSpec> {
+    fn launch_spec(&mut self, launch: &Launch, stream: StreamId) -> host::Result<LaunchSpec> {
         let args = launch.args.iter().map(|a| self.argument(a));
+        let args = args.collect::<host::Result<_>>()?;
         Ok(LaunchSpec {
             module: self.modules[launch.module],
             kernel: launch.kernel.clone(),
@@ -202,7 +203,7 @@ impl<'a> Issuer<'a> {
             cooperative: launch.cooperative,
             pdl: launch.pdl,
             stream,
-            args: args.collect::<host::Result<_>>()?,
+            args,
         })
     }
 
@@ -225,7 +226,7 @@ impl<'a> Issuer<'a> {
     }
 
     /// What a node does; none for another graph.
-    fn work(&self, action: &Action, stream: StreamId) -> host::Result<Option<NodeWork>> {
+    fn work(&mut self, action: &Action, stream: StreamId) -> host::Result<Option<NodeWork>> {
         Ok(Some(match action {
             Action::Launch(launch) => NodeWork::Launch(self.launch_spec(launch, stream)?),
             Action::Memset { buffer, value } => {
@@ -339,10 +340,14 @@ impl<'a> Issuer<'a> {
         Ok(())
     }
 
-    fn argument(&self, arg: &Arg) -> host::Result<host::Arg> {
+    fn argument(&mut self, arg: &Arg) -> host::Result<host::Arg> {
         Ok(match arg {
             Arg::Buffer(at) => host::Arg::Pointer(self.address(at.buffer)?.address + at.offset),
             Arg::Scalar { bytes, .. } => host::Arg::Scalar(bytes.clone()),
+            Arg::Tensor(tensor) => {
+                let address = self.address(tensor.at.buffer)?.address + tensor.at.offset;
+                self.session.tensor_map(address, &tensor.spec)?
+            }
         })
     }
 

@@ -1,8 +1,8 @@
 //! A scenario as the rest of the program sees it: names resolved, numbers in range, places kept for messages.
 
 use crate::element::{ElementType, Init, Number};
-use gsan_host::CellFormat;
 use gsan_host::report::{Outcome, RaceClass, RaceKind};
+use gsan_host::{CellFormat, TensorSpec};
 use std::path::PathBuf;
 
 /// Steps over modules, buffers and streams, and what must come out.
@@ -305,6 +305,17 @@ pub enum Arg {
         /// Its bytes.
         bytes: Vec<u8>,
     },
+    /// A tensor map.
+    Tensor(Tensor),
+}
+
+/// A tensor in a buffer, for a map of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    /// The first element.
+    pub at: BufferRef,
+    /// How the map is made.
+    pub spec: TensorSpec,
 }
 
 impl Arg {
@@ -313,6 +324,7 @@ impl Arg {
         match self {
             Arg::Buffer(_) => 8,
             Arg::Scalar { bytes, .. } => bytes.len(),
+            Arg::Tensor(_) => 128,
         }
     }
 }

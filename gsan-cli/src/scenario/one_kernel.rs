@@ -125,7 +125,7 @@ impl PrintSpec {
         if let (Some(launch), Ok(number)) = (only_launch, self.what.parse::<usize>()) {
             return match launch.args.get(number) {
                 Some(Arg::Buffer(at)) => Ok(at.buffer),
-                Some(Arg::Scalar { .. }) => Err(Failure::input(format_args!(
+                Some(Arg::Scalar { .. } | Arg::Tensor(_)) => Err(Failure::input(format_args!(
                     "--print {number}: argument {number} is not a buffer"
                 ))),
                 None => Err(Failure::input(format_args!(

@@ -21,6 +21,8 @@ mod expectations;
 mod graphs;
 #[path = "parse_step.rs"]
 mod steps;
+#[path = "parse_tensor.rs"]
+mod tensors;
 
 /// Reads and checks a scenario file.
 pub fn load(file: &Path) -> Result<Scenario> {

@@ -458,10 +458,13 @@ fn argument(r: &Resolver<'_>, raw: &Spanned<toml::Value>) -> Result<Arg> {
         r.place.error(
             &span,
             "an argument is a buffer (\"data\", \"data+16\"), a typed number ({ u32 = 5 }), or for an array or structure its \
-             elements ({ u32 = [1, 2] }, { u32 = \"iota\", len = 64 })",
+             elements ({ u32 = [1, 2] }, { u32 = \"iota\", len = 64 }), or a tensor map ({ tensor = \"data\", extents = [8, 8], box = [4, 4] })",
         )
     };
     match raw.get_ref() {
+        toml::Value::Table(table) if table.contains_key("tensor") => {
+            super::tensors::tensor(r, table, &span).map(Arg::Tensor)
+        }
         toml::Value::String(text) => Ok(Arg::Buffer(r.buffer_ref(text, &span)?)),
         toml::Value::Table(table) => {
             let len = table.get("len");

@@ -120,6 +120,62 @@ fn the_simulators_memory_and_schedule() {
 }
 
 #[test]
+fn a_tensor_map_is_an_argument() {
+    let text = |arg: &str| {
+        format!(
+            "[[module]]\nptx = ''\n[[buffer]]\nname = 'data'\ntype = 'f32'\nlen = 64\n[[step]]\nlaunch = 'k'\n\
+             grid = [1]\nblock = [1]\nargs = [{arg}]\n"
+        )
+    };
+    let argument = |arg: &str| {
+        let s = parse(Path::new("s.toml"), &text(arg)).unwrap();
+        match &s.steps[0].action {
+            Action::Launch(launch) => launch.args[0].clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let short = argument("{ tensor = 'data+16', extents = [4, 3, 2], box = [4, 1, 1] }");
+    assert_eq!(short.size(), 128);
+    let Arg::Tensor(short) = short else { panic!() };
+    assert_eq!((short.at.buffer, short.at.offset), (0, 16));
+    assert_eq!(short.spec.strides, [16, 48]);
+    assert_eq!(short.spec.ty, gsan_host::TensorType::F32);
+    let long = argument(
+        "{ tensor = 'data', extents = [4, 3], box = [4, 2], strides = [32], steps = [1, 2], swizzle = 64, fill = 'nan' }",
+    );
+    let Arg::Tensor(long) = long else { panic!() };
+    assert_eq!(
+        (long.spec.steps, long.spec.strides, long.spec.boxes),
+        (vec![1, 2], vec![32], vec![4, 2])
+    );
+    assert!(long.spec.swizzle == 64 && long.spec.fill_nan);
+    for (arg, why) in [
+        ("tensor = 'data', extents = [65], box = [4]", "260 bytes"),
+        (
+            "tensor = 'data', extents = [-1], box = [4]",
+            "list of numbers",
+        ),
+        ("tensor = 'data', extents = 4, box = [4]", "list of numbers"),
+        (
+            "tensor = 'data', extents = [4], box = [5000000000]",
+            "too large",
+        ),
+        (
+            "tensor = 'data', extents = [4], box = [4], swizzle = 16",
+            "128 bytes",
+        ),
+        (
+            "tensor = 'data', extents = [4], box = [4], fill = 'one'",
+            "nan",
+        ),
+        ("tensor = 'data', extents = [4], boxes = [4]", "no `boxes`"),
+        ("tensor = 5, extents = [4], box = [4]", "is a buffer"),
+    ] {
+        refused(&text(&format!("{{ {arg} }}")), 11, why);
+    }
+}
+
+#[test]
 fn an_array_is_an_argument_by_its_elements() {
     let bytes = |arg: &str| {
         let text = format!(

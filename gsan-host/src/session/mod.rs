@@ -12,6 +12,7 @@ mod modules;
 mod order;
 mod past_end;
 mod reporting;
+mod tensor;
 mod touch;
 
 pub use build::{Builder, OnExpiry, list_devices};
