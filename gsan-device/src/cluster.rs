@@ -8,7 +8,7 @@
 use crate::cell::{Cell, Release};
 use crate::clock::State;
 use crate::detector::for_sync_cells;
-use crate::layout::{LaunchRecord, Scope, WORD};
+use crate::layout::{LaunchRecord, Op, Scope, WORD};
 use crate::machine::{Machine, field};
 use crate::mutants::{Edge, without};
 use crate::{block, warps};
@@ -58,10 +58,24 @@ pub fn acquire<C: Cell, M: Machine>(me: State<M>) {
     });
 }
 
+/// The operation as this launch has it: without clusters a block is a cluster of its own.
+#[inline]
+pub fn in_launch<M: Machine>(m: M, op: Op) -> Op {
+    if op.scope() == Scope::Cluster && shape(m) == [1, 1, 1] {
+        op.with_scope(Scope::Cta)
+    } else {
+        op
+    }
+}
+
+/// Blocks per cluster along each axis.
+fn shape<M: Machine>(m: M) -> [u32; 3] {
+    LaunchRecord::cluster_of(m.load32(field!(block::launch(m), LaunchRecord, flags)))
+}
+
 /// The key of the block's cluster, as the address of a word that nobody has; `None` where each block is a cluster.
 fn place<M: Machine>(m: M) -> Option<u64> {
-    let flags = m.load32(field!(block::launch(m), LaunchRecord, flags));
-    let shape = LaunchRecord::cluster_of(flags);
+    let shape = shape(m);
     if shape == [1, 1, 1] {
         return None;
     }

@@ -14,6 +14,7 @@
 
 use crate::cell::{Cell, Conflict, Current, Release};
 use crate::clock::{Publication, State};
+use crate::cluster;
 use crate::layout::{
     Access, Counters, Epoch, GlobalState, Op, Order, Range, ScalarClock, Scope, SyncClock,
     ThreadState, WORD,
@@ -126,7 +127,8 @@ fn each_word<C: Cell, M: Machine>(
 }
 
 /// A strong access, about to happen. The result goes to [`strong_after`].
-pub fn strong_before<C: Cell, M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) -> u64 {
+pub fn strong_before<C: Cell, M: Machine>(me: State<M>, addr: u64, said: Op, site: u32) -> u64 {
+    let op = cluster::in_launch(me.m, said);
     let writes = op.access() != Access::Load;
     let span = shadow::<C, M>(me, addr, op.size());
     if span.is_none() && !me.m.is_global(addr) {
@@ -151,7 +153,7 @@ pub fn strong_before<C: Cell, M: Machine>(me: State<M>, addr: u64, op: Op, site:
                 i += 1;
             }
             if let Some((conflict, at)) = found {
-                report::race(me, conflict, at, op, site);
+                report::race(me, conflict, at, said, site);
             }
         }
         None => {
@@ -182,6 +184,7 @@ pub fn strong_after<C: Cell, M: Machine>(
     context: u64,
     success: bool,
 ) {
+    let op = cluster::in_launch(me.m, op);
     let span = shadow::<C, M>(me, addr, op.size());
     if span.is_none() && !me.m.is_global(addr) {
         block_sync(me, op.order().acquires());
@@ -274,6 +277,7 @@ fn own_block_seen<C: Cell, M: Machine>(
 
 /// A fence. At block scope it orders the block's warps only.
 pub fn fence<M: Machine>(me: State<M>, op: Op) {
+    let op = cluster::in_launch(me.m, op);
     let flags = me.m.load32(field!(me.global, GlobalState, flags));
     let in_order =
         op.order() == Order::Sc && flags & GlobalState::SC_ORDER != 0 && !without(Edge::ScOrder);

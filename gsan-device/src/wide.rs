@@ -174,7 +174,7 @@ impl Cell for Wide {
 
     fn written_by_own_block<M: Machine>(self, me: State<M>) -> bool {
         let state = me.m.load32(self.addr.wrapping_add(WideCell::STATE_WORD));
-        let mut found = state & WideCell::DROPPED != 0;
+        let mut found = state & (WideCell::DROPPED | WideCell::REPLACED) != 0;
         let mut slot = 0;
         while slot < RECORDS {
             let record = self.load(me.m, slot);
@@ -474,6 +474,7 @@ impl Wide {
         let mut oldest = WideRecord::default();
         let mut oldest_slot = RECORDS;
         let mut overtaken = RECORDS;
+        let mut state = state;
         let mut slot = 0;
         while slot < RECORDS {
             let old = self.load(m, slot);
@@ -493,6 +494,8 @@ impl Wide {
                 {
                     if self.is_own_block(me, old) {
                         observed |= old.observation();
+                    } else if old.writes() && old.op().scope() != Scope::None {
+                        state |= WideCell::REPLACED;
                     }
                     if place == RECORDS {
                         place = slot;
@@ -518,7 +521,6 @@ impl Wide {
                 place = oldest_slot;
             }
         }
-        let mut state = state;
         if !new.writes() && state & 0xffff < 0xffff {
             state += 1;
         }

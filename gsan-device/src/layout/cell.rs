@@ -353,4 +353,7 @@ impl WideCell {
     pub const LOCKED: u32 = 1 << 16;
     /// A record was dropped.
     pub const DROPPED: u32 = 1 << 17;
+    /// Bit of that word: another block's strong write has taken the place of one. Who reads there may have read the older one, if
+    /// only before the newer came.
+    pub const REPLACED: u32 = 1 << 18;
 }

@@ -16,7 +16,7 @@ fn release_then_acquire_orders() {
             (Order::Acquire, Rmw),
             (Order::AcqRel, Cas),
         ] {
-            for scope in [Scope::Cluster, Scope::Gpu, Scope::Sys] {
+            for scope in [Scope::Gpu, Scope::Sys] {
                 let d = device();
                 let b = grid(&d, 0, 0, 1, 2);
                 b[0].store(0);

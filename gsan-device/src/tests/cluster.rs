@@ -89,6 +89,31 @@ fn without_clusters_nothing_is_ordered() {
     only(&d, RaceKind::Raw, RaceClass::Race);
 }
 
+fn message(b: &[Block<'_>]) {
+    b[0].store(0);
+    b[0].strong(Access::Store, Order::Release, Scope::Cluster, 8);
+    b[1].strong(Access::Load, Order::Acquire, Scope::Cluster, 8);
+    b[1].load(0);
+}
+
+#[test]
+fn cluster_scope_reaches_the_cluster() {
+    let d = device();
+    message(&clusters(&d));
+    assert_silent(&d);
+}
+
+#[test]
+fn without_clusters_cluster_scope_is_the_blocks() {
+    let d = device();
+    message(&grid(&d, 0, 0, 1, 2));
+    let classes: Vec<u32> = d.races().iter().map(|r| r.class).collect();
+    assert!(
+        classes.contains(&(RaceClass::ScopeTooNarrow as u32)),
+        "{classes:?}"
+    );
+}
+
 /// Launch 1 started while launch 0 ran; it waits for it if `waits`.
 fn dependent(waits: bool) -> usize {
     let d = device();

@@ -667,3 +667,37 @@ fn a_missing_edge_is_noticed() {
     assert_ne!(without(Edge::BlockSync, &inside), []);
     assert_ne!(without(Edge::ScOrder, &|| sc_fences(true)), []);
 }
+
+/// A block fence after a wider one: what came between the two is released at block scope only. The other block's store
+/// comes after the load, but its hook comes before the load's second one.
+fn block_fence_after_a_wider_one(other_block_overwrites: bool) -> Found {
+    let d = device();
+    let record = d.launch(0, 0, 1);
+    let w = warps(&d, record, 0, 0, 0, 2);
+    let other = warps(&d, record, 0, 1, 1, 2);
+    let relaxed = |b: Block<'_>, access, offset| {
+        b.strong(access, Order::Relaxed, Scope::Sys, offset);
+    };
+    w[0].fence(Order::AcqRel, Scope::Gpu);
+    relaxed(w[0], Access::Rmw, 4);
+    w[0].store(0);
+    w[0].fence(Order::AcqRel, Scope::Cta);
+    relaxed(w[0], Access::Cas, 8);
+    let load = Op::new(Access::Load, 4, Order::Relaxed, Scope::Sys);
+    let context = detector::strong_before::<Format, _>(w[1].state(), d.real() + 8, load, 3);
+    if other_block_overwrites {
+        relaxed(other[0], Access::Load, 4);
+        other[0].fence(Order::AcqRel, Scope::Sys);
+        relaxed(other[1], Access::Store, 8);
+    }
+    detector::strong_after::<Format, _>(w[1].state(), d.real() + 8, load, 3, context, true);
+    w[1].fence(Order::Acquire, Scope::Sys);
+    w[1].store(0);
+    found(&d)
+}
+
+#[test]
+fn a_block_fence_releases_what_came_after_a_wider_one() {
+    assert_eq!(block_fence_after_a_wider_one(false), []);
+    assert_eq!(block_fence_after_a_wider_one(true), []);
+}

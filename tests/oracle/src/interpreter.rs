@@ -14,7 +14,8 @@ use gsan_device::clock::State;
 use gsan_device::detector;
 use gsan_device::host::Host;
 use gsan_device::layout::{
-    self, Counters, Op as Word, Order, RaceClass, RaceKind, RaceRecord, RaceSide, Scope,
+    self, Counters, LaunchRecord, Op as Word, Order, RaceClass, RaceKind, RaceRecord, RaceSide,
+    Scope,
 };
 use gsan_device::reference::ReferenceCell;
 use gsan_device::wide::Wide;
@@ -479,10 +480,14 @@ impl<'a> Machine<'a> {
                 let base = self.new_row(&from);
                 let out = self.new_row(&[]);
                 let record = self.setup.device.launch(index as u32, base, out);
-                if self.setup.format == Format::Reference {
+                let warps = match self.setup.format {
                     // Its cell knows no warps, and its runtime has no hooks for them.
-                    self.setup.device.set_launch_flags(record, 0);
-                }
+                    Format::Reference => 0,
+                    Format::Wide => LaunchRecord::INTRA_BLOCK,
+                };
+                let shape = [self.program.kernels[kernel].cluster.max(1) as u32, 1, 1];
+                let flags = warps | LaunchRecord::cluster_flags(shape);
+                self.setup.device.set_launch_flags(record, flags);
                 self.records_of_step[index] = record;
                 self.stream_row[stream] = out;
                 self.running[stream] = Some(index);

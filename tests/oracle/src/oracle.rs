@@ -32,7 +32,7 @@ use std::rc::Rc;
 pub struct Model {
     /// `fence.sc`s synchronise with each other in their order.
     pub sc_fences: bool,
-    /// Cluster scope reaches the whole device.
+    /// Cluster scope reaches the whole device where a launch has clusters.
     pub cluster_is_device: bool,
     /// A block's threads are one thread.
     pub blocks: bool,
@@ -155,6 +155,7 @@ pub struct Oracle {
     agents_of: Vec<usize>,
     blocks_of: Vec<usize>,
     clusters_of: Vec<usize>,
+    clustered: Vec<bool>,
     agents: Vec<Agent>,
     /// Every access, in the trace's order.
     pub events: Vec<Event>,
@@ -221,6 +222,7 @@ impl Oracle {
             agents_of,
             blocks_of: trace.threads.iter().map(|t| t.global_block).collect(),
             clusters_of: trace.threads.iter().map(|t| t.cluster).collect(),
+            clustered: trace.threads.iter().map(|t| t.clustered).collect(),
             agents: (0..count)
                 .map(|_| Agent {
                     clock: zero(),
@@ -367,7 +369,9 @@ impl Oracle {
             Scope::None => false,
             Scope::Cta => self.blocks_of[of] == self.blocks_of[thread],
             Scope::Cluster => {
-                self.model.cluster_is_device || self.clusters_of[of] == self.clusters_of[thread]
+                self.clusters_of[of] == self.clusters_of[thread]
+                    || self.model.cluster_is_device
+                        && (self.clustered[of] || self.clustered[thread])
             }
             Scope::Gpu | Scope::Sys => true,
         }
@@ -483,7 +487,8 @@ impl Oracle {
             } else {
                 self.morally_strong(&write.access, &event.access)
             };
-            let continues = self.model.any_chain && event.access.reads && event.access.writes;
+            let writes = event.access.writes || self.model.failed_cas && event.access.attempt;
+            let continues = self.model.any_chain && event.access.reads && writes;
             if reached || continues {
                 event.patterns.extend(write.patterns.iter().cloned());
             }

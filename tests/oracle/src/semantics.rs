@@ -51,6 +51,7 @@ pub fn threads_of(program: &Program) -> Vec<ThreadInfo> {
                 block,
                 global_block: blocks - 1,
                 cluster: clusters,
+                clustered: k.cluster > 1,
                 thread,
                 linear: b.linear(thread),
             }));

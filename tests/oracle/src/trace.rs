@@ -14,6 +14,8 @@ pub struct ThreadInfo {
     pub global_block: usize,
     /// The cluster: clusters of all kernels, numbered through.
     pub cluster: usize,
+    /// Whether its launch has clusters of more than one block.
+    pub clustered: bool,
     /// Index in the program's block.
     pub thread: usize,
     /// Linear index in the block on a device, where warps have [`WARP`] threads.

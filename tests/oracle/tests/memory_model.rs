@@ -18,6 +18,7 @@ impl Run {
             block: b,
             global_block: b,
             cluster: b,
+            clustered: false,
             thread: i,
             linear: 32 * i as u32,
         });
