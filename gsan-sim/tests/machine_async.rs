@@ -137,7 +137,7 @@ fn wrong_use_of_an_mbarrier_is_a_fault() {
         ));
         let stop = b.try_run("k", 1, 1, &[]).unwrap_err();
         let Stop::Fault {
-            kind: FaultKind::IllegalInstruction,
+            kind: FaultKind::Mbarrier,
             detail,
             ..
         } = &stop

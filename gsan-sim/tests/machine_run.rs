@@ -209,7 +209,7 @@ fn wild_accesses_are_faults_with_their_place() {
             FaultKind::LocalOutOfBounds,
             0x800_0000,
         ),
-        ("bar.sync 16;", FaultKind::IllegalInstruction, 0),
+        ("bar.sync 16;", FaultKind::Barrier, 0),
         (
             "ld.global.u32 %r0, [%rd0+128];",
             FaultKind::OutOfBounds,

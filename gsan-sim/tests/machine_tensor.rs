@@ -20,6 +20,60 @@ type Encode = unsafe extern "C" fn(
     u32,
 ) -> i32;
 
+type EncodeWindows = unsafe extern "C" fn(
+    *mut [u64; 16],
+    u32,
+    u32,
+    u64,
+    *const u64,
+    *const u64,
+    *const i32,
+    *const i32,
+    u32,
+    u32,
+    *const u32,
+    u32,
+    u32,
+    u32,
+    u32,
+) -> i32;
+
+/// A map of 32-bit floats for windows of four channels, and the answer.
+fn encode_windows(
+    address: u64,
+    extents: &[u64],
+    strides: &[u64],
+    corners: [&[i32]; 2],
+    pixels: u32,
+) -> Result<[u64; 16], i32> {
+    let function = gsan_sim::driver::symbol("cuTensorMapEncodeIm2col").unwrap();
+    // SAFETY: it has that type.
+    let function: EncodeWindows = unsafe { std::mem::transmute(function) };
+    let mut map = [0; 16];
+    let steps = vec![1; extents.len()];
+    // SAFETY: the arrays have as many elements as the rank says, the corners two less.
+    let answer = unsafe {
+        function(
+            &mut map,
+            7,
+            extents.len() as u32,
+            address,
+            extents.as_ptr(),
+            strides.as_ptr(),
+            corners[0].as_ptr(),
+            corners[1].as_ptr(),
+            4,
+            pixels,
+            steps.as_ptr(),
+            0,
+            0,
+            0,
+            0,
+        )
+    };
+    if answer == 0 { Ok(map) } else { Err(answer) }
+}
+
 /// A map of 32-bit floats, and the answer.
 fn encode(
     address: u64,
@@ -80,13 +134,29 @@ fn load(
     bytes: u32,
     b: &mut Bench,
 ) -> Vec<u32> {
+    load_some(map, dimensions, coordinates, bytes, bytes, b)
+}
+
+/// A box of so many bytes that lies in more of them.
+fn load_some(
+    map: &[u64; 16],
+    dimensions: usize,
+    coordinates: &str,
+    expected: u32,
+    bytes: u32,
+    b: &mut Bench,
+) -> Vec<u32> {
     let map: Vec<u8> = map.iter().flat_map(|w| w.to_le_bytes()).collect();
     let map = b.buffer(&map);
     let out = b.words(&vec![9; bytes as usize / 4]);
     let ptx = format!(
         "{}{}",
         common::HEADER,
-        load_kernel(dimensions, coordinates, bytes)
+        load_kernel(dimensions, coordinates, bytes).replacen(
+            &format!("[%r2], {bytes};"),
+            &format!("[%r2], {expected};"),
+            1
+        )
     );
     b.module = b.machine.load_module(0, &ptx).unwrap();
     assert_eq!(b.machine.unsupported(b.module), []);
@@ -98,14 +168,16 @@ fn load(
 fn boxes_are_permuted_and_filled_up() {
     // 10 × 6 elements, rows of 12; boxes of 8 × 4, 32 bytes wide.
     for (swizzle, line) in [(0, 16u32), (1, 32), (2, 64), (3, 128)] {
-        for (x, y) in [(0, 0), (-3, 1), (5, 4)] {
+        for (x, y) in [(0, 0), (-4, 1), (4, 4)] {
             let mut b = Bench::with(
                 seeded(u64::from(swizzle)),
                 ".visible .entry nothing() { ret; }",
             );
             let tensor = b.words(&floats(12 * 6));
             let map = encode(tensor, &[10, 6], &[48], &[8, 4], &[1, 1], swizzle, 0).unwrap();
-            let found = load(&map, 2, &format!("{x}, {y}"), 128, &mut b);
+            // A row takes a whole line of the permutation; the mbarrier hears of the box's bytes.
+            let pitch = line.max(32);
+            let found = load_some(&map, 2, &format!("{x}, {y}"), 128, 4 * pitch, &mut b);
             for (i, row) in (0..4).flat_map(|r| (0..8).map(move |i| (i, r))) {
                 let (column, line_number) = (x + i, y + row);
                 let inside = (0..10).contains(&column) && (0..6).contains(&line_number);
@@ -115,7 +187,7 @@ fn boxes_are_permuted_and_filled_up() {
                     0.0
                 };
                 // Byte address within a box that starts at a multiple of 1024.
-                let at = 32 * row as u32 + 4 * i as u32;
+                let at = pitch * row as u32 + 4 * i as u32;
                 let at = at ^ (at >> 7 & (line / 16 - 1)) << 4;
                 assert_eq!(
                     f32::from_bits(found[at as usize / 4]),
@@ -168,8 +240,8 @@ fn steps_and_more_dimensions() {
     }
     // One dimension.
     let map = encode(tensor, &[100], &[], &[16], &[1], 0, 0).unwrap();
-    let found = load(&map, 1, "90", 64, &mut b);
-    let expected: Vec<u32> = (90..106)
+    let found = load(&map, 1, "88", 64, &mut b);
+    let expected: Vec<u32> = (88..104)
         .map(|i| if i < 100 { (i as f32).to_bits() } else { 0 })
         .collect();
     assert_eq!(found, expected);
@@ -183,7 +255,7 @@ fn stores_leave_alone_what_lies_outside_and_reductions_add() {
            ld.param.u64 %d1, [map]; mov.u32 %r1, s; mov.u32 %r2, %tid.x; mad.lo.u32 %r3, %r2, 4, %r1;
            cvt.rn.f32.u32 %f1, %r2; add.f32 %f1, %f1, 0f42C80000; st.shared.f32 [%r3], %f1;
            fence.proxy.async.shared::cta; bar.sync 0; setp.ne.u32 %p1, %r2, 0; @%p1 bra E;
-           cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%d1, {2, -1}], [%r1];
+           cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%d1, {0, 1}], [%r1];
            cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
            cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%d1, {0, 2}], [%r1];
            cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;
@@ -199,9 +271,7 @@ fn stores_leave_alone_what_lies_outside_and_reductions_add() {
     for row in 0..3i32 {
         for column in 0..4i32 {
             let value = (100 + 4 * row + column) as f32;
-            if (0..4).contains(&(row - 1)) && column + 2 < 4 {
-                expected[(4 * (row - 1) + column + 2) as usize] = value;
-            }
+            expected[(4 * (row + 1) + column) as usize] = value;
         }
     }
     for row in 0..2 {
@@ -327,4 +397,74 @@ fn wrong_maps_are_refused_and_fault() {
         ),
         "{stop}"
     );
+}
+
+/// The pixels of a window's place, with zeros around the image.
+#[test]
+fn windows_are_gathered() {
+    let mut b = Bench::new(".visible .entry nothing() { ret; }");
+    // Two images of 3 × 2 pixels of four channels.
+    let tensor = b.words(&floats(4 * 3 * 2 * 2));
+    let corners: [&[i32]; 2] = [&[-1, -1], &[-1, -1]];
+    let map = encode_windows(tensor, &[4, 3, 2, 2], &[16, 48, 96], corners, 12).unwrap();
+    let map: Vec<u8> = map.iter().flat_map(|w| w.to_le_bytes()).collect();
+    let bytes = 12 * 16;
+    let kernel = load_kernel(4, "0, -1, -1, 0", bytes)
+        .replace("global.mbarrier", "global.im2col.mbarrier")
+        .replace("[%r2];\n         W:", "[%r2], {1, 2};\n         W:");
+    b.module = b
+        .machine
+        .load_module(0, &format!("{}{kernel}", common::HEADER))
+        .unwrap();
+    assert_eq!(b.machine.unsupported(b.module), []);
+    let (map, out) = (b.buffer(&map), b.words(&vec![9; bytes as usize / 4]));
+    b.run("k", 1, 1, &[map, out]);
+    let found = b.read(out, bytes as usize / 4);
+    let mut expected = Vec::new();
+    // Of 3 × 2 places the middle column of the lower row of the window; two images.
+    for (n, y, x) in (0..2).flat_map(|n| (0..2).flat_map(move |y| (0..3).map(move |x| (n, y, x)))) {
+        let inside = y + 1 < 2;
+        for c in 0..4 {
+            let at = 4 * (x + 3 * (y + 1) + 6 * n) + c;
+            expected.push(if inside { (at as f32).to_bits() } else { 0 });
+        }
+    }
+    assert_eq!(found, expected);
+    let empty: [&[i32]; 2] = [&[0, 0], &[0, 200]];
+    assert_eq!(
+        encode_windows(tensor, &[4, 3, 2, 2], &[16, 48, 96], empty, 12),
+        Err(1)
+    );
+}
+
+/// As an H200 answers.
+#[test]
+fn corners_off_sixteen_bytes_and_stores_before_the_tensor_are_faults() {
+    let mut b = Bench::new(&load_kernel(1, "1", 64));
+    let tensor = b.words(&floats(64));
+    let map = |n: &[u64], s: &[u64], x: &[u32]| encode(tensor, n, s, x, &[1, 1], 0, 0).unwrap();
+    let bytes = |map: [u64; 16]| {
+        map.iter()
+            .flat_map(|w| w.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
+    let (line, plane) = (
+        b.buffer(&bytes(map(&[64], &[], &[16]))),
+        b.buffer(&bytes(map(&[8, 8], &[32], &[8, 2]))),
+    );
+    let out = b.words(&[0; 16]);
+    let stop = b.try_run("k", 1, 1, &[line, out]).unwrap_err();
+    assert!(stop.to_string().contains("no multiple of 16"), "{stop}");
+    for corner in ["-4, 0", "0, -1"] {
+        let text = format!(
+            "{}.visible .entry k(.param .u64 map) {{
+               .reg .b64 %d<3>; .reg .b32 %r<3>; .shared .align 128 .b8 s[64];
+               ld.param.u64 %d1, [map]; mov.u32 %r1, s;
+               cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d1, {{{corner}}}], [%r1]; ret; }}",
+            common::HEADER
+        );
+        b.module = b.machine.load_module(0, &text).unwrap();
+        let stop = b.try_run("k", 1, 1, &[plane]).unwrap_err();
+        assert!(stop.to_string().contains("cannot be negative"), "{stop}");
+    }
 }

@@ -88,15 +88,18 @@ pub(super) fn code_of(stop: &Stop) -> Code {
     match stop {
         Stop::Trap { .. } => Code::LAUNCH_FAILED,
         Stop::Assert { .. } => Code::ASSERT,
-        Stop::Fault { kind, .. } => match kind {
+        Stop::Fault { kind, address, .. } => match kind {
             FaultKind::Misaligned => Code::MISALIGNED_ADDRESS,
             FaultKind::StackOverflow => Code::HARDWARE_STACK_ERROR,
-            FaultKind::BadTarget => Code::INVALID_PC,
-            FaultKind::IllegalInstruction => Code::ILLEGAL_INSTRUCTION,
+            // What is no multiple of an instruction's size is no address at all to the fetch unit.
+            FaultKind::BadTarget if address % 16 != 0 => Code::INVALID_PC,
+            FaultKind::Mbarrier => Code::LAUNCH_FAILED,
+            FaultKind::IllegalInstruction | FaultKind::Barrier => Code::ILLEGAL_INSTRUCTION,
             FaultKind::OutOfBounds
             | FaultKind::NoAccess
             | FaultKind::SharedOutOfBounds
             | FaultKind::LocalOutOfBounds
+            | FaultKind::BadTarget
             | FaultKind::ReadOnly => Code::ILLEGAL_ADDRESS,
         },
         Stop::Deadlock { .. } | Stop::Budget { .. } => Code::LAUNCH_TIMEOUT,
@@ -137,6 +140,8 @@ mod tests {
             (fault(FaultKind::OutOfBounds), 700, StopKind::Fault),
             (fault(FaultKind::Misaligned), 716, StopKind::Fault),
             (fault(FaultKind::IllegalInstruction), 715, StopKind::Fault),
+            (fault(FaultKind::Mbarrier), 719, StopKind::Fault),
+            (fault(FaultKind::BadTarget), 700, StopKind::Fault),
             (
                 Stop::Deadlock {
                     device: 0,

@@ -428,6 +428,10 @@ pub struct TensorOp {
     pub coordinates: Box<[Src]>,
     /// `.tile::gather4` and `.tile::scatter4`.
     pub rows: bool,
+    /// `.im2col`.
+    pub windows: bool,
+    /// Its places in the window.
+    pub offsets: Box<[Src]>,
     pub shared: (Space, Addr),
     pub barrier: Option<Addr>,
     /// As in [`CopyOp`].
@@ -616,6 +620,8 @@ pub enum MatrixOp {
         a: Box<[Src]>,
         b: Box<[Src]>,
         c: Box<[Src]>,
+        /// Of `mma.sp`: where A's elements lie, and which lanes know.
+        metadata: Option<(Src, u32)>,
     },
     /// `wmma.load` and `wmma.store`.
     Tile {
@@ -651,6 +657,8 @@ pub struct GroupProduct {
     pub b: Src,
     /// Whether D starts from what it holds.
     pub accumulate: PredSrc,
+    /// Of `.sp`: where A's elements lie, and which lanes know.
+    pub metadata: Option<(Src, u32)>,
     /// Whether A and B are negated.
     pub negate: [bool; 2],
     /// Whether A and B are stored with M or N, not K, as the leading dimension.

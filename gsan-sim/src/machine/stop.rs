@@ -62,7 +62,11 @@ pub enum FaultKind {
     BadTarget,
     /// A write to constant or parameter memory.
     ReadOnly,
-    /// An instruction whose operands have no meaning (barrier number 16 and up, bad thread count, …).
+    /// A barrier with a number or a thread count that there is not, or with two counts at once.
+    Barrier,
+    /// An mbarrier that has not been initialised, or that is told of more arrivals than it waits for.
+    Mbarrier,
+    /// An instruction whose operands have no meaning (a copy of 24 bytes, a negative corner of a tensor store, …).
     IllegalInstruction,
 }
 
@@ -77,6 +81,8 @@ impl fmt::Display for FaultKind {
             FaultKind::StackOverflow => "stack overflow",
             FaultKind::BadTarget => "call or branch to something that is no target",
             FaultKind::ReadOnly => "write to read-only memory",
+            FaultKind::Barrier => "wrong use of a barrier",
+            FaultKind::Mbarrier => "wrong use of an mbarrier",
             FaultKind::IllegalInstruction => "illegal operands",
         })
     }

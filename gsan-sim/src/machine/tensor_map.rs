@@ -11,11 +11,14 @@
 //! | 10 | interleave |
 //! | 11 | swizzle: 0, 32, 64, 128 bytes |
 //! | 12 | fill: 0 zeros, 1 NaN |
+//! | 13 | 0 boxes, 1 windows (`.im2col`: the box's first two fields are channels and pixels) |
 //! | 16–35 | extents, 5 × u32 |
 //! | 36–55 | box, 5 × u32 |
 //! | 56–75 | element strides, 5 × u32 (0 counts as 1) |
 //! | 80–111 | strides in bytes of dimensions 1 to 4, 4 × u64 |
+//! | 112–123 | windows: lower and upper corners, 3 × i16 each |
 
+use super::alu::round::{Rounding, TF32};
 use super::ir::AtomicOp;
 use super::ty::Ty;
 
@@ -38,6 +41,9 @@ pub fn field(name: &str, index: u32) -> Option<(i64, u8)> {
         "box_dim" => (36, 4, 5),
         "element_stride" => (56, 4, 5),
         "global_stride" => (80, 8, 4),
+        // The program has no names for these.
+        "#windows" => (13, 1, 1),
+        "#corner" => (112, 2, 6),
         _ => return None,
     };
     (index < count).then_some((at + index * i64::from(bytes), bytes))
@@ -105,12 +111,28 @@ impl TensorType {
         self as u8 >= TensorType::F16 as u8
     }
 
-    /// What fills the elements outside.
+    /// What fills the elements outside: as many halves of that pattern as fit.
     fn nan(self) -> u64 {
+        0x7ff7_7ff7_7ff7_7ff7 >> (64 - 8 * self.bytes())
+    }
+
+    /// What a load makes of an element's bits: a tf32 is rounded to the bits that it has, and the flushed types know no
+    /// subnormals.
+    pub fn loaded(self, bits: u64) -> u64 {
+        let flushes = matches!(self, TensorType::F32Ftz | TensorType::Tf32Ftz);
+        let bits = match f32::from_bits(bits as u32) {
+            x if flushes && x.is_subnormal() => u64::from(0f32.copysign(x).to_bits()),
+            _ => bits,
+        };
         match self {
-            TensorType::F16 | TensorType::Bf16 => 0x7fff,
-            TensorType::F64 => 0x7fff_ffff_ffff_ffff,
-            _ => 0x7fff_ffff,
+            TensorType::Tf32 | TensorType::Tf32Ftz => {
+                let x = f32::from_bits(bits as u32);
+                if x.is_nan() {
+                    return bits & !0x1fff;
+                }
+                u64::from(TF32.encode(f64::from(x), Rounding::Nearest as u32)) << 13
+            }
+            _ => bits,
         }
     }
 
@@ -155,6 +177,18 @@ pub struct TensorMap {
     pub steps: [u32; DIMENSIONS],
     /// Bytes from one element to the next in each dimension but the first.
     pub strides: [u64; DIMENSIONS - 1],
+    /// Windows instead of boxes.
+    pub windows: Option<Windows>,
+}
+
+/// Where the pixels of `.im2col` copies lie, in width, height and depth. The box's first two extents are the channels of a
+/// pixel and the number of pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Windows {
+    /// The first pixel's place.
+    pub lower: [i16; 3],
+    /// The last one's, from the tensor's last element.
+    pub upper: [i16; 3],
 }
 
 impl TensorMap {
@@ -182,6 +216,12 @@ impl TensorMap {
             put("element_stride", i, u64::from(self.steps[i]));
             if let Some(&stride) = self.strides[..self.rank.clamp(1, DIMENSIONS) - 1].get(i) {
                 put("global_stride", i, stride);
+            }
+        }
+        if let Some(windows) = self.windows {
+            put("#windows", 0, 1);
+            for (i, corner) in windows.lower.iter().chain(&windows.upper).enumerate() {
+                put("#corner", i, u64::from(*corner as u16));
             }
         }
         out
@@ -221,7 +261,13 @@ impl TensorMap {
                 }
             })
         };
+        let corner = |first: usize| std::array::from_fn(|i| get("#corner", first + i) as i16);
+        let windows = (get("#windows", 0) == 1).then(|| Windows {
+            lower: corner(0),
+            upper: corner(3),
+        });
         Ok(TensorMap {
+            windows,
             address: get("global_address", 0),
             rank,
             ty,
@@ -234,11 +280,15 @@ impl TensorMap {
         })
     }
 
-    /// Elements of a box in each dimension.
+    /// Elements of a box in each dimension; of windows channels and pixels.
     pub fn counts(&self) -> [u64; DIMENSIONS] {
         std::array::from_fn(|i| {
-            // The first dimension's step is ignored, as the hardware does.
-            let step = if i == 0 { 1 } else { self.steps[i] };
+            // The first dimension's step is ignored, as the hardware does, and windows step from pixel to pixel.
+            let step = match i {
+                0 => 1,
+                _ if self.windows.is_some() => 1,
+                i => self.steps[i],
+            };
             u64::from(self.box_extents[i].div_ceil(step))
         })
     }
@@ -248,12 +298,57 @@ impl TensorMap {
         self.counts().iter().product::<u64>() * self.ty.bytes()
     }
 
-    /// The address of the element at `index` of a box at `corner`; `None`: outside the tensor.
-    pub fn element(&self, corner: &[i32; DIMENSIONS], index: [u64; DIMENSIONS]) -> Option<u64> {
+    /// Bytes from one row of a box to the next in shared memory: short ones are permuted as parts of whole lines.
+    pub fn pitch(&self) -> u64 {
+        let row = self.counts()[0] * self.ty.bytes();
+        if self.line > 16 {
+            row.max(self.line)
+        } else {
+            row
+        }
+    }
+
+    /// The first element of each row of a box at that corner, in the tensor's coordinates; of each pixel of windows, whose
+    /// places in the window are `offsets`.
+    pub fn rows(&self, corner: &[i32; DIMENSIONS], offsets: &[u16]) -> Vec<[i64; DIMENSIONS]> {
+        let corner = corner.map(i64::from);
+        let Some(windows) = &self.windows else {
+            let [_, a, b, c, d] = self.counts();
+            let row = |i: u64| {
+                let index = [0, i % a, i / a % b, i / a / b % c, i / a / b / c];
+                std::array::from_fn(|k| corner[k] + (index[k] * u64::from(self.steps[k])) as i64)
+            };
+            return (0..a * b * c * d).map(row).collect();
+        };
+        let spatial = self.rank.saturating_sub(2).min(3);
+        let mut at = corner;
+        let pixel = |_| {
+            let mut row = at;
+            for (k, offset) in offsets.iter().enumerate().take(spatial) {
+                row[1 + k] += i64::from(*offset);
+            }
+            // The next pixel: along the first dimension, then to the next row, plane, image.
+            for k in 0..=spatial {
+                if k == spatial {
+                    at[1 + k] += 1;
+                    break;
+                }
+                at[1 + k] += i64::from(self.steps[1 + k]);
+                let last = i64::from(self.extents[1 + k]) - 1 + i64::from(windows.upper[k]);
+                if at[1 + k] <= last {
+                    break;
+                }
+                at[1 + k] = i64::from(windows.lower[k]);
+            }
+            row
+        };
+        (0..self.counts()[1]).map(pixel).collect()
+    }
+
+    /// The address of an element; `None`: outside the tensor.
+    pub fn element(&self, at: [i64; DIMENSIONS]) -> Option<u64> {
         let mut address = self.address;
-        for i in 0..self.rank {
-            let step = if i == 0 { 1 } else { u64::from(self.steps[i]) };
-            let at = i64::from(corner[i]) + (index[i] * step) as i64;
+        for (i, &at) in at.iter().enumerate().take(self.rank) {
             if !(0..i64::from(self.extents[i])).contains(&at) {
                 return None;
             }
@@ -266,7 +361,7 @@ impl TensorMap {
         Some(address)
     }
 
-    /// Where byte `offset` of a box lies that starts at shared address `start`.
+    /// Where byte `offset` of a row lies whose first byte, were it not permuted, is at shared address `start`.
     pub fn shared(&self, start: u64, offset: u64) -> u64 {
         let at = start.wrapping_add(offset);
         at ^ (at >> 7 & (self.line / 16 - 1)) << 4
@@ -297,6 +392,7 @@ mod tests {
             box_extents: [16, 4, 3, 1, 1],
             steps: [1, 2, 1, 1, 1],
             strides: [48, 240, 0, 0],
+            windows: None,
         }
     }
 
@@ -314,14 +410,62 @@ mod tests {
         let m = map();
         assert_eq!(m.counts(), [16, 2, 3, 1, 1]);
         assert_eq!(m.box_bytes(), 16 * 2 * 3 * 4);
-        let corner = [-1, 3, 1, 0, 0];
-        assert_eq!(m.element(&corner, [0, 0, 0, 0, 0]), None);
+        let rows = m.rows(&[-1, 3, 1, 0, 0], &[]);
+        assert_eq!(rows.len(), 6);
+        assert_eq!(rows[3], [-1, 5, 2, 0, 0]);
+        assert_eq!(m.element(rows[2]), None);
+        let [_, y, z, ..] = rows[2];
         assert_eq!(
-            m.element(&corner, [2, 0, 1, 0, 0]),
+            m.element([1, y, z, 0, 0]),
             Some(0x1000 + 4 + 3 * 48 + 2 * 240)
         );
-        assert_eq!(m.element(&corner, [2, 1, 1, 0, 0]), None);
-        assert_eq!(m.outside(), 0x7fff_ffff);
+        assert_eq!(m.element([1, 5, 2, 0, 0]), None);
+        assert_eq!(m.outside(), 0x7ff7_7ff7);
+    }
+
+    #[test]
+    fn windows_walk_through_the_images() {
+        let m = TensorMap {
+            rank: 4,
+            extents: [8, 4, 3, 2, 1],
+            box_extents: [8, 7, 1, 1, 1],
+            steps: [1, 2, 1, 1, 1],
+            strides: [32, 128, 384, 0],
+            windows: Some(Windows {
+                lower: [-1, -1, 0],
+                upper: [0, -2, 0],
+            }),
+            ..map()
+        };
+        assert_eq!(TensorMap::decode(&m.encode()), Ok(m.clone()));
+        assert_eq!(m.box_bytes(), 7 * 32);
+        // Columns −1, 1, 3; rows −1, 0.
+        let places: Vec<[i64; 3]> = m
+            .rows(&[0, 1, 0, 0, 0], &[1, 2])
+            .iter()
+            .map(|r| [r[1], r[2], r[3]])
+            .collect();
+        assert_eq!(
+            places,
+            [
+                [2, 2, 0],
+                [4, 2, 0],
+                [0, 1, 1],
+                [2, 1, 1],
+                [4, 1, 1],
+                [0, 2, 1],
+                [2, 2, 1],
+            ]
+        );
+    }
+
+    #[test]
+    fn short_rows_take_whole_lines() {
+        let mut m = map();
+        m.box_extents[0] = 4;
+        assert_eq!((m.pitch(), m.box_bytes()), (64, 4 * 6 * 4));
+        m.line = 16;
+        assert_eq!(m.pitch(), 16);
     }
 
     #[test]

@@ -319,6 +319,10 @@ fn nth_set(mask: u32, base: u32, offset: i32) -> u32 {
     if base > 31 {
         return u32::MAX;
     }
+    // Its negation overflows, on the hardware too.
+    if offset == i32::MIN {
+        return 0;
+    }
     let mut count = 0;
     let order: Vec<u32> = if offset >= 0 {
         (base..32).collect()

@@ -188,7 +188,8 @@ pub fn find_test(mods: &Mods<'_>) -> Option<Compare> {
         "infinite" => test!(|a| a.is_infinite()),
         "number" => test!(|a| !a.is_nan()),
         "notanumber" => test!(|a| a.is_nan()),
-        "normal" => test!(|a| a.is_normal()),
+        // Zeros count as normal numbers.
+        "normal" => test!(|a| a.is_normal() || a == 0.0),
         "subnormal" => test!(|a| a.is_subnormal()),
         _ => return None,
     };

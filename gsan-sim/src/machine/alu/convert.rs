@@ -132,12 +132,63 @@ fn store(ty: Ty, x: f64, flags: u32) -> u64 {
 fn float_to_float(flags: u32, a: u64) -> u64 {
     let (dst, src) = types(flags);
     let x = load(src, a, flags);
+    if x.is_nan()
+        && flags & SAT == 0
+        && let Some(bits) = not_a_number(dst, src, a, flags)
+    {
+        return bits;
+    }
     let x = if flags & RELU != 0 && x < 0.0 { 0.0 } else { x };
+    if dst == Ty::F64 && src == Ty::F64 && x.is_nan() && flags & SAT == 0 {
+        return a | 1 << 51;
+    }
     store(
         dst,
         if dst == src { to_integral(x, flags) } else { x },
         flags,
     )
+}
+
+/// NaNs whose sign and upper bits the hardware keeps; all others become the canonical one.
+fn not_a_number(dst: Ty, src: Ty, a: u64, flags: u32) -> Option<u64> {
+    // Sign bit, the lowest bit of the exponent, bits of the mantissa.
+    let layout = |ty| {
+        Some(match ty {
+            Ty::F64 => (63, 52),
+            Ty::F32 | Ty::Tf32 => (31, 23),
+            Ty::F16 => (15, 10),
+            Ty::Bf16 => (15, 7),
+            _ => return None,
+        })
+    };
+    let kept = matches!(
+        (dst, src),
+        (Ty::F64, Ty::F16 | Ty::Bf16)
+            | (Ty::F32, Ty::Bf16 | Ty::F64)
+            | (Ty::F16, Ty::F64)
+            | (Ty::Tf32, Ty::F32)
+    );
+    if (dst, src) == (Ty::F64, Ty::F32) && flags & FTZ != 0 {
+        return Some(0x7fff_ffff_e000_0000);
+    }
+    let ((to_sign, to), (from_sign, from)) = (layout(dst)?, layout(src)?);
+    if !kept {
+        return None;
+    }
+    let mantissa = a & ((1 << from) - 1);
+    let mantissa = if to >= from {
+        mantissa << (to - from)
+    } else {
+        mantissa >> (from - to)
+    };
+    let ones = (1u64 << to_sign) - (1 << to);
+    let bits = (a >> from_sign & 1) << to_sign | ones | mantissa;
+    // A register of 32 bits holds 19 bits of it; signalling ones stay that, there and where bits are only moved.
+    Some(match (dst, src) {
+        (Ty::Tf32, _) => bits & !0x1fff,
+        (Ty::F32, Ty::Bf16) => bits,
+        _ => bits | 1 << (to - 1),
+    })
 }
 
 /// `cvt.rni.f32.f32` and the like round to an integral value (the modes are shared with `.rn`; of one type to itself only

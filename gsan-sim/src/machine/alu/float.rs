@@ -1,12 +1,12 @@
 //! f32 and f64 arithmetic with every rounding mode.
 //!
-//! NaN results of f32 are 0x7fffffff, as on the hardware. The `.approx` forms are computed exactly rounded: within the
+//! NaN results of f32 are 0x7fffffff, as on the hardware, also those of `neg` and `abs`; f64 keeps a NaN's bits. The `.approx` forms are computed exactly rounded: within the
 //! documented error of the hardware's, not equal to them.
 
 use super::round::{
-    ABS, FTZ, NAN, RELU, Rounding, canonical, direct_f64, finish, flush, to_f32, to_odd, two_sum,
+    ABS, FTZ, NAN, RELU, Rounding, canonical, finish, finish_exact, flush, to_f32, to_odd, two_sum,
 };
-use super::{Alu, Func, Mods, one, three, two};
+use super::{Alu, Func, Mods, exact, one, three, two};
 use crate::machine::ty::Ty;
 
 const ARITHMETIC: &[&str] = &["rn", "rz", "rm", "rp", "ftz", "sat", "approx", "full"];
@@ -43,12 +43,13 @@ fn f32_op(opcode: &str, mods: &Mods<'_>, flags: u32, operands: usize) -> Option<
         "sub" => two!(|f, a: f32, b: f32| sum(a, -b, f)),
         "mul" => two!(|f, a: f32, b: f32| product(a, b, f)),
         "fma" | "mad" => three!(|f, a: f32, b: f32, c: f32| multiply_add(a, b, c, f)),
+        "div" if mods.has("approx") => two!(|f, a: f32, b: f32| divide_roughly(a, b, f)),
         "div" => two!(|f, a: f32, b: f32| divide(a, b, f)),
         "rcp" => one!(|f, a: f32| divide(1.0, a, f)),
         "sqrt" => one!(|f, a: f32| root(a, f)),
         "rsqrt" => one!(|f, a: f32| finish(inverse_root(flush(a, f)), f)),
-        "neg" => one!(|f, a: f32| if f == 0 { -a } else { -flush(a, f) }),
-        "abs" => one!(|f, a: f32| if f == 0 { a.abs() } else { flush(a, f).abs() }),
+        "neg" => one!(|f, a: f32| canonical(-flush(a, f))),
+        "abs" => one!(|f, a: f32| canonical(flush(a, f).abs())),
         "min" if operands == 3 => {
             three!(|f, a: f32, b: f32, c: f32| minimum(minimum(a, b, f), c, f))
         }
@@ -84,11 +85,8 @@ fn pair_op(opcode: &str) -> Option<Func> {
 }
 
 fn product(a: f32, b: f32, flags: u32) -> f32 {
-    finish(
-        to_f32(
-            f64::from(flush(a, flags)) * f64::from(flush(b, flags)),
-            Rounding::of(flags),
-        ),
+    finish_exact(
+        f64::from(flush(a, flags)) * f64::from(flush(b, flags)),
         flags,
     )
 }
@@ -107,10 +105,7 @@ fn fused(a: f32, b: f32, c: f32) -> f32 {
 fn sum(a: f32, b: f32, flags: u32) -> f32 {
     let (a, b) = (f64::from(flush(a, flags)), f64::from(flush(b, flags)));
     let (s, e) = two_sum(a, b);
-    finish(
-        to_f32(zero_sign(to_odd(s, e), a, b, flags), Rounding::of(flags)),
-        flags,
-    )
+    finish_exact(zero_sign(to_odd(s, e), a, b, flags), flags)
 }
 
 /// An exact zero sum of two unlike zeros or opposites is −0 when rounding down.
@@ -128,10 +123,7 @@ fn multiply_add(a: f32, b: f32, c: f32, flags: u32) -> f32 {
     let c = f64::from(flush(c, flags));
     let (s, e) = two_sum(p, c);
     let relu = |x: f32| if flags & RELU != 0 && x < 0.0 { 0.0 } else { x };
-    relu(finish(
-        to_f32(zero_sign(to_odd(s, e), p, c, flags), Rounding::of(flags)),
-        flags,
-    ))
+    relu(finish_exact(zero_sign(to_odd(s, e), p, c, flags), flags))
 }
 
 fn divide(a: f32, b: f32, flags: u32) -> f32 {
@@ -144,7 +136,15 @@ fn divide(a: f32, b: f32, flags: u32) -> f32 {
     } else {
         r.signum() * b.signum() * f64::MIN_POSITIVE
     };
-    finish(to_f32(to_odd(q, e), Rounding::of(flags)), flags)
+    finish_exact(to_odd(q, e), flags)
+}
+
+/// `div.approx`, the product with the reciprocal: that of a very large divisor is zero.
+fn divide_roughly(a: f32, b: f32, flags: u32) -> f32 {
+    if b.is_finite() && b.abs() > 2f32.powi(126) {
+        return finish(flush(a, flags) * 0f32.copysign(b), flags);
+    }
+    divide(a, b, flags)
 }
 
 fn root(a: f32, flags: u32) -> f32 {
@@ -217,27 +217,20 @@ fn f64_op(opcode: &str, mods: &Mods<'_>, flags: u32, operands: usize) -> Option<
         "sub" if plain => two!(|_, a: f64, b: f64| a - b),
         "mul" if plain => two!(|_, a: f64, b: f64| a * b),
         "fma" | "mad" if plain => three!(|_, a: f64, b: f64, c: f64| a.mul_add(b, c)),
-        "add" => two!(|f, a: f64, b: f64| sum64(a, b, f)),
-        "sub" => two!(|f, a: f64, b: f64| sum64(a, -b, f)),
-        "mul" => two!(|f, a: f64, b: f64| {
-            let p = a * b;
-            direct_f64(p, a.mul_add(b, -p), Rounding::of(f))
-        }),
-        "fma" | "mad" => three!(|f, a: f64, b: f64, c: f64| fused64(a, b, c, f)),
-        "div" => two!(|f, a: f64, b: f64| divide64(a, b, f)),
-        "rcp" if mods.has("approx") => one!(|_, a: f64| upper_half(1.0 / a)),
-        "rcp" => one!(|f, a: f64| divide64(1.0, a, f)),
-        "sqrt" => one!(|f, a: f64| {
-            let s = a.sqrt();
-            direct_f64(s, (-s).mul_add(s, a), Rounding::of(f))
-        }),
-        "rsqrt" => one!(|_, a: f64| upper_half(if a == 0.0 {
-            f64::INFINITY.copysign(a)
-        } else {
-            1.0 / a.sqrt()
-        })),
-        "neg" => one!(|_, a: f64| -a),
-        "abs" => one!(|_, a: f64| a.abs()),
+        "add" => two!(|f, a: f64, b: f64| exact::sum(a, b, Rounding::of(f))),
+        "sub" => two!(|f, a: f64, b: f64| exact::sum(a, opposite(b), Rounding::of(f))),
+        "mul" => two!(|f, a: f64, b: f64| exact::product(a, b, Rounding::of(f))),
+        "fma" | "mad" => {
+            three!(|f, a: f64, b: f64, c: f64| exact::fused(a, b, c, Rounding::of(f)))
+        }
+        "div" => two!(|f, a: f64, b: f64| exact::quotient(a, b, Rounding::of(f))),
+        "rcp" if mods.has("approx") => one!(|_, a: f64| upper_half(1.0 / flush64(a))),
+        "rcp" => one!(|f, a: f64| exact::quotient(1.0, a, Rounding::of(f))),
+        "sqrt" => one!(|f, a: f64| exact::root(a, Rounding::of(f))),
+        "rsqrt" if flags & FTZ != 0 => one!(|_, a: f64| inverse_root64(flush64(a))),
+        "rsqrt" => one!(|_, a: f64| inverse_root64(a)),
+        "neg" => one!(|_, a: f64| opposite(a)),
+        "abs" => one!(|_, a: f64| if a.is_nan() { quiet(a) } else { a.abs() }),
         "min" if operands == 2 => two!(|_, a: f64, b: f64| pick64(a, b, true)),
         "max" if operands == 2 => two!(|_, a: f64, b: f64| pick64(a, b, false)),
         "copysign" => two!(|_, a: f64, b: f64| b.copysign(a)),
@@ -245,34 +238,37 @@ fn f64_op(opcode: &str, mods: &Mods<'_>, flags: u32, operands: usize) -> Option<
     })
 }
 
-/// The double-precision approximations keep the upper 32 bits only.
+/// A NaN has no sign that could be changed; it becomes quiet.
+fn opposite(x: f64) -> f64 {
+    if x.is_nan() { quiet(x) } else { -x }
+}
+
+fn quiet(x: f64) -> f64 {
+    f64::from_bits(x.to_bits() | 1 << 51)
+}
+
+/// The double-precision approximations keep the upper 32 bits only, and flush small results.
 fn upper_half(x: f64) -> f64 {
-    f64::from_bits(x.to_bits() & !0xffff_ffff)
+    if x.is_nan() {
+        return f64::from_bits(0x7fff_ffff << 32);
+    }
+    f64::from_bits(flush64(x).to_bits() & !0xffff_ffff)
 }
 
-fn sum64(a: f64, b: f64, flags: u32) -> f64 {
-    let (s, e) = two_sum(a, b);
-    zero_sign(direct_f64(s, e, Rounding::of(flags)), a, b, flags)
-}
-
-fn fused64(a: f64, b: f64, c: f64, flags: u32) -> f64 {
-    let s = a.mul_add(b, c);
-    let p = a * b;
-    let low = a.mul_add(b, -p);
-    let (t, u) = two_sum(p, c);
-    // Exactly a·b + c = t + u + low; what is left of it after `s` decides the direction.
-    direct_f64(s, (t - s) + (u + low), Rounding::of(flags))
-}
-
-fn divide64(a: f64, b: f64, flags: u32) -> f64 {
-    let q = a / b;
-    let r = (-q).mul_add(b, a);
-    let e = if r == 0.0 || !q.is_finite() {
-        0.0
+fn flush64(x: f64) -> f64 {
+    if x.is_subnormal() {
+        0f64.copysign(x)
     } else {
-        r.signum() * b.signum()
-    };
-    direct_f64(q, e, Rounding::of(flags))
+        x
+    }
+}
+
+fn inverse_root64(a: f64) -> f64 {
+    upper_half(if a == 0.0 {
+        f64::INFINITY.copysign(a)
+    } else {
+        1.0 / a.sqrt()
+    })
 }
 
 fn pick64(a: f64, b: f64, smaller: bool) -> f64 {

@@ -27,8 +27,8 @@ pub fn find(opcode: &str, mods: &Mods<'_>, operands: usize) -> Option<Alu> {
         "sub" => two!(|f, a: u32, b: u32| map2(f, a, b, |x, y, _| exact_sum(x, -y))),
         "mul" => two!(|f, a: u32, b: u32| map2(f, a, b, |x, y, _| x * y)),
         "fma" => three!(|f, a: u32, b: u32, c: u32| fma(f, a, b, c)),
-        "neg" => one!(|f, a: u32| a ^ signs(f)),
-        "abs" => one!(|f, a: u32| a & !signs(f)),
+        "neg" => one!(|f, a: u32| each(f, a, |x| x ^ 0x8000)),
+        "abs" => one!(|f, a: u32| each(f, a, |x| x & 0x7fff)),
         "min" if operands == 2 => {
             two!(|f, a: u32, b: u32| map2(f, a, b, |x, y, f| pick(x, y, f, true)))
         }
@@ -46,12 +46,16 @@ fn format(flags: u32) -> Format {
     if flags & BRAIN != 0 { BF16 } else { F16 }
 }
 
-fn signs(flags: u32) -> u32 {
-    if flags & PAIR != 0 {
-        0x8000_8000
-    } else {
-        0x8000
+/// Something with the sign of each value; a NaN has none and becomes the canonical one.
+fn each(flags: u32, a: u32, f: impl Fn(u32) -> u32) -> u32 {
+    let infinity = if flags & BRAIN != 0 { 0x7f80 } else { 0x7c00 };
+    let one = |x: u32| {
+        if x & 0x7fff > infinity { 0x7fff } else { f(x) }
+    };
+    if flags & PAIR == 0 {
+        return one(a & 0xffff);
     }
+    one(a & 0xffff) | one(a >> 16) << 16
 }
 
 fn exact_sum(x: f64, y: f64) -> f64 {
@@ -76,7 +80,11 @@ fn store(x: f64, flags: u32) -> u32 {
         x
     };
     let bits = format(flags).encode(x, flags & (7 | RELU));
-    if flags & FTZ != 0 && flags & BRAIN == 0 && bits & 0x7c00 == 0 {
+    // What counts is the size with all bits of a normal number: see `round::finish_exact`.
+    let least = f64::powi(2.0, -14);
+    let tiny =
+        x.abs() < least && F16.encode(x.abs() * 256.0, flags & 7) < F16.encode(least * 256.0, 0);
+    if flags & FTZ != 0 && flags & BRAIN == 0 && tiny {
         bits & 0x8000
     } else {
         bits

@@ -6,11 +6,13 @@
 pub mod bits;
 pub mod compare;
 pub mod convert;
+pub mod exact;
 pub mod float;
 pub mod half;
 pub mod integer;
 pub mod round;
 pub mod transcendental;
+pub mod video;
 
 use super::ty::{Row, Ty};
 
@@ -136,6 +138,26 @@ macro_rules! three {
         $crate::machine::alu::Func::Three(row)
     }};
 }
+/// `three_and_word!(|w, a, b, c| expr)`: a [`Func::Four`] of three words whose fourth operand is the instruction itself.
+macro_rules! three_and_word {
+    (|$w:ident, $a:ident, $b:ident, $c:ident| $e:expr) => {{
+        fn row(
+            _: u32,
+            ra: &$crate::machine::ty::Row,
+            rb: &$crate::machine::ty::Row,
+            rc: &$crate::machine::ty::Row,
+            rw: &$crate::machine::ty::Row,
+            out: &mut $crate::machine::ty::Row,
+            mask: u32,
+        ) {
+            $crate::machine::alu::lanes!(mask, l, {
+                let ($w, $a, $b, $c) = (rw[l], ra[l] as u32, rb[l] as u32, rc[l] as u32);
+                out[l] = u64::from($e);
+            });
+        }
+        $crate::machine::alu::Func::Four(row)
+    }};
+}
 /// `by_int!(ty, one!/two!/three!, …)`: the same closure for each integer width and sign; evaluates to an `Option`.
 macro_rules! by_int {
     ($ty:expr, one, |$a:ident| $e:expr) => {
@@ -175,6 +197,7 @@ macro_rules! by_int {
 pub(crate) use by_int;
 pub(crate) use one;
 pub(crate) use three;
+pub(crate) use three_and_word;
 pub(crate) use two;
 
 /// The modifiers of an instruction, sorted: types in order, all else by name.

@@ -139,6 +139,20 @@ pub fn finish(x: f32, flags: u32) -> f32 {
     canonical(x)
 }
 
+/// Rounds a result and finishes it. With `.ftz` it counts as subnormal when it would be one with 24 bits, wherever they lie:
+/// a value that only the fewer bits of a subnormal round up to the least normal number is flushed, one that 24 bits do is not.
+pub fn finish_exact(v: f64, flags: u32) -> f32 {
+    let x = to_f32(v, Rounding::of(flags));
+    let least = f64::from(f32::MIN_POSITIVE);
+    if flags & FTZ != 0 && x.abs() == f32::MIN_POSITIVE && v.abs() < least {
+        let scale = power_of_two(64);
+        if f64::from(to_f32(v * scale, Rounding::of(flags)).abs()) < least * scale {
+            return finish(0f32.copysign(x), flags);
+        }
+    }
+    finish(x, flags)
+}
+
 /// NaNs of f32 arithmetic are all 0x7fffffff.
 #[inline(always)]
 pub fn canonical(x: f32) -> f32 {
@@ -224,11 +238,11 @@ impl Format {
             return if mantissa == 0 {
                 sign * f64::INFINITY
             } else {
-                f64::NAN
+                f64::NAN.copysign(sign)
             };
         }
         if magnitude == self.nan() {
-            return f64::NAN;
+            return f64::NAN.copysign(sign);
         }
         let (significand, power) = if exponent == 0 {
             (mantissa, 1 - self.bias() - self.mantissa as i32)

@@ -1,6 +1,8 @@
 //! `atom` and `red`: one lane after the other, each in one step.
 
+use super::data::Place;
 use super::{Exec, Failed, Halt, NONE, write};
+use crate::machine::alu::round::{FTZ, canonical, flush};
 use crate::machine::alu::{half, lanes};
 use crate::machine::ir::{Atomic, AtomicOp};
 use crate::machine::state::Warp;
@@ -35,7 +37,21 @@ impl Exec<'_> {
                     let old = self
                         .load_lane(warp, op.space, address, bytes as u8, l)
                         .map_err(at)?;
-                    let new = apply(op.op, op.ty, old, b & op.ty.mask(), c & op.ty.mask());
+                    let (mut seen, mut b) = (old, b & op.ty.mask());
+                    // Global memory's adder knows no subnormal f32.
+                    let flushes = (op.op, op.ty) == (AtomicOp::Add, Ty::F32)
+                        && matches!(
+                            self.locate(op.space, address, u64::from(bytes))
+                                .map_err(at)?,
+                            Place::Global(_)
+                        );
+                    if flushes {
+                        (seen, b) = (flushed(seen), flushed(b));
+                    }
+                    let mut new = apply(op.op, op.ty, seen, b, c & op.ty.mask());
+                    if flushes {
+                        new = flushed(new);
+                    }
                     // A failed CAS writes what was there: the right to write is needed all the same.
                     if op.op == AtomicOp::Cas && old != b & op.ty.mask() {
                         self.only_reads();
@@ -89,6 +105,11 @@ impl Exec<'_> {
         }
         Ok(old)
     }
+}
+
+/// An f32's bits without a subnormal value.
+fn flushed(bits: u64) -> u64 {
+    u64::from(flush(f32::from_bits(bits as u32), FTZ).to_bits())
 }
 
 /// The new value.
@@ -150,7 +171,10 @@ fn pick(order: std::cmp::Ordering, smaller: bool, old: u64, b: u64) -> u64 {
 
 fn add(ty: Ty, old: u64, b: u64) -> u64 {
     match ty {
-        Ty::F32 => u64::from((f32::from_bits(old as u32) + f32::from_bits(b as u32)).to_bits()),
+        Ty::F32 => {
+            let sum = f32::from_bits(old as u32) + f32::from_bits(b as u32);
+            u64::from(canonical(sum).to_bits())
+        }
         Ty::F64 => (f64::from_bits(old) + f64::from_bits(b)).to_bits(),
         Ty::F16 | Ty::F16x2 | Ty::Bf16 | Ty::Bf16x2 => {
             u64::from(half::add(ty, old as u32, b as u32))

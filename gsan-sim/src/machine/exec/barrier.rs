@@ -4,6 +4,7 @@ use super::{End, Exec, Failed, Flow, Halt, set_predicate, write};
 use crate::machine::ir::{Barrier, BarrierKind, NONE, Src};
 use crate::machine::ir::{Op, Program};
 use crate::machine::state::{BARRIERS, BarrierState, Block, Group, State, Warp};
+use crate::machine::stop::FaultKind;
 
 impl Exec<'_> {
     pub(super) fn barrier(
@@ -22,16 +23,13 @@ impl Exec<'_> {
         };
         let threads = u64::from(self.grid.threads());
         if id >= BARRIERS as u64 {
-            return Err((
-                Halt::illegal(format!("barrier {id}: there are {BARRIERS}")),
-                lane,
-            ));
+            return Err((misuse(format!("barrier {id}: there are {BARRIERS}")), lane));
         }
         if b.count != NONE
             && (count == 0 || count % 32 != 0 || count > threads.next_multiple_of(32))
         {
             return Err((
-                Halt::illegal(format!(
+                misuse(format!(
                     "barrier {id} with a count of {count} in a block of {threads} threads"
                 )),
                 lane,
@@ -49,7 +47,7 @@ impl Exec<'_> {
         } else if state.count != count as u32 {
             let expected = state.count;
             return Err((
-                Halt::illegal(format!(
+                misuse(format!(
                     "barrier {id} with a count of {count} and of {expected} at once"
                 )),
                 lane,
@@ -158,6 +156,10 @@ impl Exec<'_> {
             }
         })
     }
+}
+
+fn misuse(detail: String) -> Halt {
+    Halt::of(FaultKind::Barrier, 0, detail)
 }
 
 /// Ends a barrier's phase: its waiters go on, with the result of a reduction.

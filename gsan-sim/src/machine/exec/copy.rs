@@ -130,7 +130,9 @@ impl Exec<'_> {
     ) -> Result<(), Halt> {
         let mut b = self.load_barrier(warp, space, address, l)?;
         if b.pending == 0 {
-            return Err(Halt::illegal(
+            return Err(Halt::of(
+                FaultKind::Mbarrier,
+                address,
                 "an arrival at an mbarrier that waits for none",
             ));
         }
@@ -169,7 +171,7 @@ impl Exec<'_> {
         }
         let bits = self.load_lane(warp, space, address, 8, l)?;
         Bits::unpack(bits).ok_or_else(|| Halt::Fault {
-            kind: FaultKind::IllegalInstruction,
+            kind: FaultKind::Mbarrier,
             address,
             detail: "no mbarrier has been initialised there".to_string(),
         })
@@ -196,10 +198,12 @@ impl Exec<'_> {
             let address = addresses[l];
             if op.op == MbarrierOp::Init {
                 let count = a[l] as u32;
-                if count == 0 || count > Bits::MOST || !address.is_multiple_of(8) {
-                    return Err(at(Halt::illegal(format!(
-                        "mbarrier for {count} threads at {address:#x}"
-                    ))));
+                if !address.is_multiple_of(8) {
+                    return Err(at(Halt::fault(FaultKind::Misaligned, address)));
+                }
+                if count == 0 || count > Bits::MOST {
+                    let detail = format!("an mbarrier for {count} threads");
+                    return Err(at(Halt::of(FaultKind::Mbarrier, address, detail)));
                 }
                 let b = Bits {
                     phase: false,
@@ -223,9 +227,9 @@ impl Exec<'_> {
                     let n = a[l] as u32;
                     if n == 0 || n > b.pending {
                         let pending = b.pending;
-                        return Err(at(Halt::illegal(format!(
-                            "{n} arrivals at an mbarrier that waits for {pending}"
-                        ))));
+                        let detail =
+                            format!("{n} arrivals at an mbarrier that waits for {pending}");
+                        return Err(at(Halt::of(FaultKind::Mbarrier, address, detail)));
                     }
                     if expect {
                         b.tx += tx[l] as i64 & 0xffff_ffff;

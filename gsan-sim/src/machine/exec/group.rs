@@ -2,7 +2,7 @@
 //! legal execution; a wait lasts until all four have issued what it waits for.
 
 use super::descriptor::Descriptor;
-use super::{Exec, Failed, predicate, product, write};
+use super::{Exec, Failed, predicate, product, sparse, write};
 use crate::machine::element::Element;
 use crate::machine::ir::GroupProduct;
 use crate::machine::state::Warp;
@@ -22,22 +22,31 @@ impl Exec<'_> {
         let b = self
             .described(b, p.b, 0, p.columns, p.depth, op.transposed[1], negate_b)
             .map_err(at)?;
-        let a = match op.a[..] {
+        let there = if op.metadata.is_some() {
+            p.depth / 2
+        } else {
+            p.depth
+        };
+        let mut a = match op.a[..] {
             [descriptor] => {
                 let a = Descriptor::wgmma(self.row(warp, frame, descriptor)[0]);
                 let first = 16 * (warp.index as usize % 4);
-                self.described(a, p.a, first, 16, p.depth, op.transposed[0], negate_a)
+                self.described(a, p.a, first, 16, there, op.transposed[0], negate_a)
                     .map_err(at)?
             }
             _ => {
                 let rows: Vec<Row> = op.a.iter().map(|&s| *self.row(warp, frame, s)).collect();
-                let mut a = product::left(&rows, p.a, p.depth);
+                let mut a = product::left(&rows, p.a, there);
                 if negate_a {
                     a.iter_mut().for_each(|x| *x = -*x);
                 }
                 a
             }
         };
+        if let Some((metadata, selector)) = op.metadata {
+            let metadata = self.row(warp, frame, metadata);
+            a = sparse::spread(p, &a, metadata, selector as usize);
+        }
         let accumulate = predicate(warp, frame, op.accumulate) & 1 == 1;
         let before: Vec<Row> = op.d.iter().map(|&d| *self.row(warp, frame, d)).collect();
         let mut out = vec![[0u64; 32]; op.d.len()];

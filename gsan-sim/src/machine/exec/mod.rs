@@ -11,6 +11,7 @@ mod exchange;
 mod group;
 mod matrix;
 mod product;
+pub mod sparse;
 mod special;
 mod tcgen05;
 mod tensor;
@@ -64,9 +65,14 @@ impl Halt {
     }
 
     pub fn illegal(detail: impl Into<String>) -> Halt {
+        Halt::of(FaultKind::IllegalInstruction, 0, detail)
+    }
+
+    /// A fault, with more to say.
+    pub fn of(kind: FaultKind, address: u64, detail: impl Into<String>) -> Halt {
         Halt::Fault {
-            kind: FaultKind::IllegalInstruction,
-            address: 0,
+            kind,
+            address,
             detail: detail.into(),
         }
     }

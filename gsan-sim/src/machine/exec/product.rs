@@ -1,6 +1,6 @@
 //! `mma.sync` and `wmma`: fragments and products of matrices that the registers of a warp hold.
 
-use super::{Exec, Failed, Halt, write};
+use super::{Exec, Failed, Halt, sparse, write};
 use crate::machine::element::{Element, Product};
 use crate::machine::ir::{MatrixOp, Reg, Role, Src};
 use crate::machine::state::Warp;
@@ -67,6 +67,7 @@ impl Exec<'_> {
         wmma: bool,
         d: &[Reg],
         sources: [&[Src]; 3],
+        metadata: Option<(Src, u32)>,
     ) {
         let frame = warp.groups[warp.current].frame;
         let [a, b, c] = sources.map(|list| {
@@ -89,9 +90,17 @@ impl Exec<'_> {
             let (register, lane, shift) = place(role, element, row, column);
             element.decode(registers[register][lane] >> shift & element.mask())
         };
-        let mut left = Vec::with_capacity(p.rows * p.depth);
-        for m in 0..p.rows {
-            left.extend((0..p.depth).map(|k| value(&a, Role::A, p.a, m, k)));
+        let there = if metadata.is_some() {
+            p.depth / 2
+        } else {
+            p.depth
+        };
+        let mut left: Vec<f64> = (0..p.rows * there)
+            .map(|i| value(&a, Role::A, p.a, i / there, i % there))
+            .collect();
+        if let Some((metadata, selector)) = metadata {
+            let metadata = self.row(warp, frame, metadata);
+            left = sparse::spread(p, &left, metadata, selector as usize);
         }
         let mut right = Vec::with_capacity(p.columns * p.depth);
         for n in 0..p.columns {

@@ -1,4 +1,7 @@
 //! `cp.async.bulk.tensor`: boxes of a tensor in global memory, to and from shared memory. Done at issue, as all copies are.
+//!
+//! What an H200 does not take, and answers with an illegal instruction: a first coordinate that is no multiple of 16 bytes,
+//! and a negative coordinate of a store.
 
 use super::{Exec, Failed, Halt};
 use crate::machine::alu::lanes;
@@ -31,21 +34,29 @@ impl Exec<'_> {
                 .iter()
                 .map(|&c| self.row(warp, frame, c)[l] as i32)
                 .collect();
-            let boxes = boxes(&map, &coordinates, op.rows).map_err(at)?;
+            let boxes = boxes(&map, &coordinates, op).map_err(at)?;
             let targets = self.targets(shared[l], self.blocks(warp, op.blocks, l));
             for &target in &targets {
                 if !target.is_multiple_of(SHARED_ALIGN) {
                     return Err(at(Halt::fault(FaultKind::Misaligned, target)));
                 }
             }
+            let offsets: Vec<u16> = op
+                .offsets
+                .iter()
+                .map(|&o| self.row(warp, frame, o)[l] as u16)
+                .collect();
             let bytes = map.box_bytes();
-            for (n, corner) in boxes.iter().enumerate() {
-                let first = bytes * n as u64;
+            let mut first = 0;
+            for corner in &boxes {
+                check_corner(&map, corner, op.kind).map_err(at)?;
+                let rows = map.rows(corner, &offsets);
                 match op.kind {
-                    TensorKind::Load => self.load_box(warp, &map, corner, &targets, first, l),
-                    _ => self.store_box(warp, &map, corner, targets[0], first, op.kind, l),
+                    TensorKind::Load => self.load_box(warp, &map, &rows, &targets, first, l),
+                    _ => self.store_box(warp, &map, &rows, targets[0], first, op.kind, l),
                 }
                 .map_err(at)?;
+                first += map.pitch() * rows.len() as u64;
             }
             if let Some(barriers) = &barriers {
                 let done = (bytes * boxes.len() as u64) as i64;
@@ -96,44 +107,28 @@ impl Exec<'_> {
         &mut self,
         warp: &mut Warp,
         map: &TensorMap,
-        corner: &[i32; DIMENSIONS],
+        rows: &[[i64; DIMENSIONS]],
         targets: &[u64],
         first: u64,
         l: usize,
     ) -> Result<(), Halt> {
         let size = map.ty.bytes();
-        let per = (16 / size) as usize;
-        let mut piece = [0u8; 16];
-        let mut offset = first;
-        let counts = map.counts();
-        for row in rows(counts) {
-            // Sixteen bytes of a row at a time: they stay together in shared memory.
-            for start in (0..counts[0]).step_by(per) {
-                let n = (counts[0] - start).min(per as u64);
-                for i in 0..n {
-                    let mut index = row;
-                    index[0] = start + i;
-                    let value = match map.element(corner, index) {
-                        Some(address) => {
-                            self.load_lane(warp, Space::Global, address, size as u8, l)?
-                        }
-                        None => map.outside(),
-                    };
-                    let at = (i * size) as usize;
-                    piece[at..at + size as usize]
-                        .copy_from_slice(&value.to_le_bytes()[..size as usize]);
-                }
-                for &target in targets {
-                    for i in (0..n * size).step_by(size as usize) {
-                        let mut word = [0; 8];
-                        word[..size as usize]
-                            .copy_from_slice(&piece[i as usize..][..size as usize]);
-                        let to = map.shared(target, offset + i);
-                        let value = u64::from_le_bytes(word);
-                        self.store_lane(warp, Space::SharedCluster, to, size as u8, value, l)?;
+        for (n, row) in rows.iter().enumerate() {
+            let line = first + map.pitch() * n as u64;
+            for i in 0..map.counts()[0] {
+                let mut at = *row;
+                at[0] += i as i64;
+                let value = match map.element(at) {
+                    Some(address) => {
+                        let bits = self.load_lane(warp, Space::Global, address, size as u8, l)?;
+                        map.ty.loaded(bits)
                     }
+                    None => map.outside(),
+                };
+                for &target in targets {
+                    let to = map.shared(target + line, i * size);
+                    self.store_lane(warp, Space::SharedCluster, to, size as u8, value, l)?;
                 }
-                offset += n * size;
             }
         }
         Ok(())
@@ -144,39 +139,64 @@ impl Exec<'_> {
         &mut self,
         warp: &mut Warp,
         map: &TensorMap,
-        corner: &[i32; DIMENSIONS],
+        rows: &[[i64; DIMENSIONS]],
         from: u64,
         first: u64,
         kind: TensorKind,
         l: usize,
     ) -> Result<(), Halt> {
         let size = map.ty.bytes();
-        let mut offset = first;
-        let counts = map.counts();
-        for row in rows(counts) {
-            for i in 0..counts[0] {
-                let mut index = row;
-                index[0] = i;
-                if let Some(address) = map.element(corner, index) {
-                    let at = map.shared(from, offset);
-                    let mut value =
-                        self.load_lane(warp, Space::SharedCluster, at, size as u8, l)?;
-                    if let TensorKind::Reduce(op) = kind {
-                        let old = self.load_lane(warp, Space::Global, address, size as u8, l)?;
-                        let ty = map.ty.reduction(op);
-                        value = super::atomic::apply(op, ty, old, value, 0);
-                    }
-                    self.store_lane(warp, Space::Global, address, size as u8, value, l)?;
+        for (n, row) in rows.iter().enumerate() {
+            let line = first + map.pitch() * n as u64;
+            for i in 0..map.counts()[0] {
+                let mut at = *row;
+                at[0] += i as i64;
+                let Some(address) = map.element(at) else {
+                    continue;
+                };
+                let at = map.shared(from + line, i * size);
+                let mut value = self.load_lane(warp, Space::SharedCluster, at, size as u8, l)?;
+                if let TensorKind::Reduce(op) = kind {
+                    let old = self.load_lane(warp, Space::Global, address, size as u8, l)?;
+                    let ty = map.ty.reduction(op);
+                    value = super::atomic::apply(op, ty, old, value, 0);
                 }
-                offset += size;
+                self.store_lane(warp, Space::Global, address, size as u8, value, l)?;
             }
         }
         Ok(())
     }
 }
 
+/// What the hardware asks of a corner.
+fn check_corner(map: &TensorMap, corner: &[i32; DIMENSIONS], kind: TensorKind) -> Result<(), Halt> {
+    let bytes = i64::from(corner[0]) * map.ty.bytes() as i64;
+    if bytes % 16 != 0 {
+        return Err(Halt::illegal(format!(
+            "first coordinate {}, {bytes} bytes, which is no multiple of 16",
+            corner[0]
+        )));
+    }
+    match corner[..map.rank].iter().find(|&&c| c < 0) {
+        Some(c) if kind != TensorKind::Load => Err(Halt::illegal(format!(
+            "coordinate {c} of a store: it cannot be negative"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// The corners of the boxes: one, or with `rows` one for each of four rows.
-fn boxes(map: &TensorMap, coordinates: &[i32], rows: bool) -> Result<Vec<[i32; DIMENSIONS]>, Halt> {
+fn boxes(
+    map: &TensorMap,
+    coordinates: &[i32],
+    op: &TensorOp,
+) -> Result<Vec<[i32; DIMENSIONS]>, Halt> {
+    let rows = op.rows;
+    if op.windows != map.windows.is_some() {
+        return Err(Halt::illegal(
+            "an `.im2col` copy by a map for boxes, or the reverse",
+        ));
+    }
     let dimensions = if rows { 2 } else { coordinates.len() };
     if map.rank != dimensions {
         return Err(Halt::illegal(format!(
@@ -197,10 +217,4 @@ fn boxes(map: &TensorMap, coordinates: &[i32], rows: bool) -> Result<Vec<[i32; D
             corner
         })
         .collect())
-}
-
-/// The index of each row's first element.
-fn rows(counts: [u64; DIMENSIONS]) -> impl Iterator<Item = [u64; DIMENSIONS]> {
-    let [_, a, b, c, d] = counts;
-    (0..a * b * c * d).map(move |i| [0, i % a, i / a % b, i / a / b % c, i / a / b / c])
 }

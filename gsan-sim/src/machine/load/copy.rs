@@ -143,7 +143,8 @@ impl<'a> Decoder<'_, 'a> {
             (1..=tensor_map::DIMENSIONS).contains(&n).then_some(n)
         });
         let rows = mods.has("tile::gather4") || mods.has("tile::scatter4");
-        let other = |w: &&str| w.starts_with("im2col") || w.starts_with("cta_group");
+        let windows = mods.has("im2col") || mods.has("im2col_no_offs");
+        let other = |w: &&str| w.starts_with("im2col::") || w.starts_with("cta_group");
         let Some(dimensions) = dimensions else {
             return unsupported("");
         };
@@ -185,6 +186,8 @@ impl<'a> Decoder<'_, 'a> {
             map,
             coordinates: coordinates.into(),
             rows,
+            windows,
+            offsets: Box::default(),
             shared: (Space::SharedCluster, self.memory_operand(i, shared)?),
             barrier: None,
             blocks: NONE,
@@ -193,6 +196,19 @@ impl<'a> Decoder<'_, 'a> {
         if load {
             op.barrier = Some(self.memory_operand(i, next)?);
             next += 1;
+            if windows {
+                let Operand::Vector(offsets) = self.operand(i, next)? else {
+                    return unsupported("operand");
+                };
+                if offsets.len() + 2 != dimensions {
+                    return unsupported("number of offsets");
+                }
+                op.offsets = offsets
+                    .iter()
+                    .map(|o| self.source(o, Ty::U16))
+                    .collect::<Result<_, _>>()?;
+                next += 1;
+            }
             if mods.has("multicast::cluster") {
                 op.blocks = self.source(self.operand(i, next)?, Ty::U16)?;
                 next += 1;

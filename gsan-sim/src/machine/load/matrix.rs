@@ -4,9 +4,10 @@ use gsan_ptx::ast::{Instruction, Operand};
 
 use super::data::space;
 use super::function::{Decoded, Decoder};
-use super::operand::unsupported;
+use super::operand::{invalid, unsupported};
 use crate::machine::alu::Mods;
 use crate::machine::element::{Element, Product};
+use crate::machine::exec::sparse;
 use crate::machine::ir::{GroupProduct, MatrixOp, Op, PredSrc, Reg, Space, Src};
 use crate::machine::ty::Ty;
 
@@ -118,8 +119,6 @@ impl<'a> Decoder<'_, 'a> {
             || !whole
             || !mods.has("row")
             || !mods.has("col")
-            || mods.has("sp")
-            || mods.has("sp::ordered_metadata")
             || mods.words.iter().any(|w| w.starts_with("kind::"))
         {
             return unsupported("");
@@ -135,8 +134,37 @@ impl<'a> Decoder<'_, 'a> {
             saturate: mods.has("satfinite"),
             xor: mods.has("xor"),
         };
-        let fragments = [rows * depth, depth * columns, rows * columns];
-        self.multiply(i, product, false, fragments)
+        let sparse = mods.has("sp") || mods.has("sp::ordered_metadata");
+        let there = if sparse { depth / 2 } else { depth };
+        let fragments = [rows * there, depth * columns, rows * columns];
+        if !sparse {
+            return self.multiply(i, product, false, fragments, None);
+        }
+        let metadata = self.metadata(i, 4, &product)?;
+        self.multiply(i, product, false, fragments, Some(metadata))
+    }
+
+    /// The operands that say where the elements of a sparse matrix lie, from that one on.
+    fn metadata(
+        &mut self,
+        i: &Instruction<'a>,
+        first: usize,
+        product: &Product,
+    ) -> Decoded<(Src, u32)> {
+        let holders = sparse::holders(product);
+        if product.rows != 16
+            || !matches!(product.a.bits(), 4..=32)
+            || !matches!(holders, 1 | 2 | 4)
+        {
+            return unsupported("");
+        }
+        let metadata = self.source(self.operand(i, first)?, Ty::B32)?;
+        match self.operand(i, first + 1)? {
+            Operand::Int(n @ 0..=3) if (*n as usize + 1) * holders <= 4 => {
+                Ok((metadata, *n as u32))
+            }
+            _ => invalid("a sparsity selector that there is not"),
+        }
     }
 
     fn wmma(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
@@ -169,7 +197,7 @@ impl<'a> Decoder<'_, 'a> {
                 wmma_room(b, depth * columns),
                 rows * columns,
             ];
-            return self.multiply(i, product, true, fragments);
+            return self.multiply(i, product, true, fragments, None);
         }
         let ([element], store) = (&types[..], mods.has("store")) else {
             return unsupported("");
@@ -222,6 +250,7 @@ impl<'a> Decoder<'_, 'a> {
         product: Product,
         wmma: bool,
         fragments: [usize; 3],
+        metadata: Option<(Src, u32)>,
     ) -> Decoded<()> {
         let Product { a, b, c, d, .. } = product;
         if !is_sum(a, d) || !is_sum(b, c) || a.bits() != b.bits() {
@@ -252,6 +281,7 @@ impl<'a> Decoder<'_, 'a> {
             a: next(),
             b: next(),
             c: next(),
+            metadata,
         })));
         Ok(())
     }
@@ -277,10 +307,10 @@ impl<'a> Decoder<'_, 'a> {
         let (Some([64, columns, depth]), &[d, a, b]) = (shape(mods.words), &types[..]) else {
             return unsupported("");
         };
-        let whole = depth * a.bits() as usize == 256;
+        let is_sparse = mods.has("sp");
+        let bits = if is_sparse { 512 } else { 256 };
         if !mods.has("mma_async")
-            || mods.has("sp")
-            || !whole
+            || depth * a.bits() as usize != bits
             || !columns.is_multiple_of(8)
             || !(8..=256).contains(&columns)
             || !is_sum(a, d)
@@ -304,12 +334,28 @@ impl<'a> Decoder<'_, 'a> {
             descriptor => vec![self.source(descriptor, Ty::B64)?],
         };
         let right = self.source(self.operand(i, 2)?, Ty::B64)?;
-        let accumulate = match i.operands.get(3) {
+        let product = Product {
+            rows: 16,
+            columns,
+            depth,
+            a,
+            b,
+            c: d,
+            d,
+            saturate: mods.has("satfinite"),
+            xor: false,
+        };
+        let (metadata, next) = if is_sparse {
+            (Some(self.metadata(i, 3, &product)?), 5)
+        } else {
+            (None, 3)
+        };
+        let accumulate = match i.operands.get(next) {
             Some(o) => self.predicate_source(o)?,
             None => PredSrc::TRUE,
         };
         let mut immediates = Vec::new();
-        for o in i.operands.iter().skip(4) {
+        for o in i.operands.iter().skip(next + 1) {
             match o {
                 Operand::Int(n) => immediates.push(*n),
                 _ => return unsupported("an operand that is no constant"),
@@ -327,19 +373,9 @@ impl<'a> Decoder<'_, 'a> {
             [a, b] => [*a == 1, *b == 1],
             _ => return unsupported("number of operands"),
         };
-        let product = Product {
-            rows: 16,
-            columns,
-            depth,
-            a,
-            b,
-            c: d,
-            d,
-            saturate: mods.has("satfinite"),
-            xor: false,
-        };
         self.emit(Op::Matrix(Box::new(MatrixOp::Group(GroupProduct {
             product,
+            metadata,
             d: to,
             a: from.into(),
             b: right,

@@ -5,6 +5,7 @@ use gsan_ptx::ast::{Instruction, Operand};
 use super::function::{Decoded, Decoder};
 use super::operand::{invalid, unsupported};
 use crate::machine::alu::compare::{Combine, find as find_compare, find_test};
+use crate::machine::alu::video::Video;
 use crate::machine::alu::{self, Alu, Func, Mods, integer};
 use crate::machine::ir::{CarryOp, Logic, Mem, NONE, Op, PredSrc, Reg, Src};
 use crate::machine::ty::Ty;
@@ -41,6 +42,9 @@ impl<'a> Decoder<'_, 'a> {
     fn arithmetic(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
         if let Some(carry) = integer::find_carry(i.opcode, mods) {
             return self.carry(i, carry);
+        }
+        if let Some(video) = Video::parse(i.opcode, mods) {
+            return self.video(i, video);
         }
         let Some(alu) = alu::find(i.opcode, mods, i.operands.len().saturating_sub(1)) else {
             return unsupported("");
