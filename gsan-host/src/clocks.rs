@@ -348,7 +348,7 @@ impl<S> Clocks<S> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use StreamFlags::{Blocking, LegacyDefault, NonBlocking, PerThreadDefault};
     use proptest::prelude::*;
@@ -414,15 +414,16 @@ mod tests {
     }
 
     /// A row's storage in these tests: the launches that it covers, the plain truth.
-    type Truth = BTreeSet<u32>;
+    pub(crate) type Truth = BTreeSet<u32>;
 
-    struct Host {
+    /// Issues launches, which count up from 0.
+    pub(crate) struct Host {
         clocks: Clocks<Truth>,
         launches: u32,
     }
 
     impl Host {
-        fn new(streams: &[StreamFlags]) -> Host {
+        pub(crate) fn new(streams: &[StreamFlags]) -> Host {
             let mut clocks = Clocks::new();
             for &flags in streams {
                 clocks.add_stream(flags, 0);
@@ -433,13 +434,26 @@ mod tests {
             }
         }
 
-        fn event(&mut self) -> usize {
+        pub(crate) fn event(&mut self) -> usize {
             self.clocks.add_event();
             self.clocks.events.len() - 1
         }
 
+        pub(crate) fn record(&mut self, event: usize, stream: usize) {
+            self.clocks.record(event, stream);
+        }
+
+        pub(crate) fn wait(&mut self, stream: usize, event: usize) {
+            self.clocks.wait(stream, event);
+        }
+
+        /// The next launch's number.
+        pub(crate) fn launches(&self) -> u32 {
+            self.launches
+        }
+
         /// Launches, and tells which launches come before.
-        fn launch(&mut self, stream: usize) -> Truth {
+        pub(crate) fn launch(&mut self, stream: usize) -> Truth {
             let inherited = self.clocks.issue(stream);
             let knew = match inherited.rows() {
                 [row] => Some(row.clone()),

@@ -28,6 +28,7 @@ mod clocks;
 mod driver;
 pub mod error;
 pub mod graph;
+mod graph_plan;
 mod in_block;
 pub mod inspection;
 mod launch_plan;

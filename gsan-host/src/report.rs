@@ -192,6 +192,8 @@ pub struct Instrumentation {
     pub barrier_hooks: u64,
     /// Other synchronisation inside blocks, with hooks.
     pub block_syncs: u64,
+    /// Arrivals and releases that other blocks of a cluster may see, with hooks.
+    pub cluster_syncs: u64,
     /// Accesses to shared memory.
     pub shared: u64,
     /// Accesses to local memory.
@@ -204,6 +206,8 @@ pub struct Instrumentation {
     pub private_generic: u64,
     /// Plain accesses to what the same straight-line code has checked before.
     pub repeated: u64,
+    /// Non-coherent loads, where they are not to be checked.
+    pub non_coherent: u64,
 }
 
 impl Instrumentation {
@@ -213,12 +217,14 @@ impl Instrumentation {
             barriers: self.barriers + other.barriers,
             barrier_hooks: self.barrier_hooks + other.barrier_hooks,
             block_syncs: self.block_syncs + other.block_syncs,
+            cluster_syncs: self.cluster_syncs + other.cluster_syncs,
             shared: self.shared + other.shared,
             local: self.local + other.local,
             param: self.param + other.param,
             constant: self.constant + other.constant,
             private_generic: self.private_generic + other.private_generic,
             repeated: self.repeated + other.repeated,
+            non_coherent: self.non_coherent + other.non_coherent,
         }
     }
 }
@@ -229,12 +235,14 @@ impl From<&gsan_ptx::instrument::Stats> for Instrumentation {
             barriers: s.barriers,
             barrier_hooks: s.barrier_hooks,
             block_syncs: s.block_syncs,
+            cluster_syncs: s.cluster_syncs,
             shared: s.shared,
             local: s.local,
             param: s.param,
             constant: s.constant,
             private_generic: s.private_generic,
             repeated: s.repeated,
+            non_coherent: s.non_coherent,
         }
     }
 }

@@ -150,6 +150,8 @@ pub(super) struct InstrumentationEntry {
     pub barriers: u64,
     pub barrier_hooks: u64,
     pub block_syncs: u64,
+    #[serde(default)]
+    pub cluster_syncs: u64,
     pub left_out: LeftOut,
 }
 
@@ -163,6 +165,8 @@ pub(super) struct LeftOut {
     /// The stack or shared memory by generic addresses.
     pub private_generic: u64,
     pub repeated: u64,
+    #[serde(default)]
+    pub non_coherent: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -248,6 +252,7 @@ fn instrumentation(i: Instrumentation) -> InstrumentationEntry {
         barriers: i.barriers,
         barrier_hooks: i.barrier_hooks,
         block_syncs: i.block_syncs,
+        cluster_syncs: i.cluster_syncs,
         left_out: LeftOut {
             shared: i.shared,
             local: i.local,
@@ -255,6 +260,7 @@ fn instrumentation(i: Instrumentation) -> InstrumentationEntry {
             constant: i.constant,
             private_generic: i.private_generic,
             repeated: i.repeated,
+            non_coherent: i.non_coherent,
         },
     }
 }

@@ -116,12 +116,14 @@ fn instrumentation(i: InstrumentationEntry) -> Instrumentation {
         barriers: i.barriers,
         barrier_hooks: i.barrier_hooks,
         block_syncs: i.block_syncs,
+        cluster_syncs: i.cluster_syncs,
         shared: i.left_out.shared,
         local: i.left_out.local,
         param: i.left_out.parameter,
         constant: i.left_out.constant,
         private_generic: i.left_out.private_generic,
         repeated: i.left_out.repeated,
+        non_coherent: i.left_out.non_coherent,
     }
 }
 

@@ -58,8 +58,9 @@ fn the_document_has_the_specified_fields() {
     assert_eq!(
         value["stats"],
         json!({ "instrumented_sites": 12,
-                "instrumentation": { "barriers": 2, "barrier_hooks": 1, "block_syncs": 0,
-                    "left_out": { "shared": 3, "local": 0, "parameter": 0, "constant": 0, "private_generic": 0, "repeated": 4 } },
+                "instrumentation": { "barriers": 2, "barrier_hooks": 1, "block_syncs": 0, "cluster_syncs": 5,
+                    "left_out": { "shared": 3, "local": 0, "parameter": 0, "constant": 0, "private_generic": 0, "repeated": 4,
+                        "non_coherent": 6 } },
                 "checked_accesses": 4096, "unchecked_accesses": 0,
             "misses": { "shared-slot": 0, "slot-reuse": 0, "ring-wrap": 0, "saturated": 0, "early-copy": 0,
             "unknown-map": 0 }, "dropped_records": 0 })

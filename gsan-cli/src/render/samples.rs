@@ -46,6 +46,8 @@ pub fn clean_report() -> Report {
                 barrier_hooks: 1,
                 shared: 3,
                 repeated: 4,
+                cluster_syncs: 5,
+                non_coherent: 6,
                 ..Instrumentation::default()
             }),
             checked_accesses: Some(4096),

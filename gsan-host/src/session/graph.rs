@@ -8,64 +8,34 @@
 use super::Session;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, NodeWork};
+use crate::graph_plan::{Issue, Lane, Plan};
 use crate::request::{EventId, GraphId, LaunchSpec, StreamFlags, StreamId};
 
 /// A graph, ready to be launched.
 pub(super) struct Instance {
     graph: Graph,
     device: u32,
-    /// Per node: its stream.
+    plan: Plan,
+    /// The plan's streams and events.
     lanes: Vec<StreamId>,
-    /// Per node: what others wait for, if any in other streams do.
-    done: Vec<Option<EventId>>,
-    /// Where it begins, and where it has ended.
-    begin: EventId,
-    end: EventId,
+    events: Vec<EventId>,
 }
 
 impl Session {
     /// Makes a graph ready to be launched on a device. Reports say `graph NAME` where they would name a stream.
     pub fn graph(&mut self, name: &str, graph: Graph, device: u32) -> Result<GraphId> {
-        let dependents = graph.dependents();
-        let mut lanes: Vec<StreamId> = Vec::new();
-        // The last node of each stream so far.
-        let mut last: Vec<(StreamId, usize)> = Vec::new();
-        for (index, node) in graph.nodes.iter().enumerate() {
-            // A node goes on in the stream of one that it follows and that is the end of its stream: of the one that it can be
-            // a dependent launch of, if there is one.
-            let place = last.iter().position(|(_, n)| node.after.contains(n));
-            let lane = match place {
-                Some(place) => last[place].0,
-                None => {
-                    let label = format!("graph {name}");
-                    self.stream(&label, StreamFlags::NonBlocking, device)?
-                }
-            };
-            match place {
-                Some(place) => last[place].1 = index,
-                None => last.push((lane, index)),
-            }
-            lanes.push(lane);
-        }
-        let mut done = vec![None; graph.nodes.len()];
-        for (index, node) in graph.nodes.iter().enumerate() {
-            for &before in &node.after {
-                if lanes[before] != lanes[index] && done[before].is_none() {
-                    done[before] = Some(self.event(name, device)?);
-                }
-            }
-            if dependents[index] == 0 && done[index].is_none() {
-                done[index] = Some(self.event(name, device)?);
-            }
-        }
-        let (begin, end) = (self.event(name, device)?, self.event(name, device)?);
+        let plan = Plan::new(&graph);
+        let label = format!("graph {name}");
+        let lanes = (0..plan.lanes).map(|_| self.stream(&label, StreamFlags::NonBlocking, device));
+        let lanes = lanes.collect::<Result<_>>()?;
+        let events = (0..plan.events).map(|_| self.event(name, device));
+        let events = events.collect::<Result<_>>()?;
         self.graphs.push(Instance {
             graph,
             device,
+            plan,
             lanes,
-            done,
-            begin,
-            end,
+            events,
         });
         Ok(GraphId(self.graphs.len() as u32 - 1))
     }
@@ -85,9 +55,9 @@ impl Session {
         let empty = Instance {
             graph: Graph::new(),
             device: 0,
+            plan: Plan::default(),
             lanes: Vec::new(),
-            done: Vec::new(),
-            ..self.graphs[index]
+            events: Vec::new(),
         };
         let instance = std::mem::replace(&mut self.graphs[index], empty);
         let result = self.issue_graph(&instance, stream);
@@ -96,51 +66,35 @@ impl Session {
     }
 
     fn issue_graph(&mut self, instance: &Instance, stream: StreamId) -> Result<()> {
-        self.wait(stream, instance.end)?;
-        self.record(instance.begin, stream)?;
-        for (index, node) in instance.graph.nodes.iter().enumerate() {
-            let lane = instance.lanes[index];
-            if node.after.is_empty() {
-                self.wait(lane, instance.begin)?;
-            }
-            for &before in &node.after {
-                if instance.lanes[before] != lane
-                    && let Some(event) = instance.done[before]
-                {
-                    self.wait(lane, event)?;
+        let lane = |lane| match lane {
+            Lane::Outside => stream,
+            Lane::Own(lane) => instance.lanes[lane],
+        };
+        for step in &instance.plan.steps {
+            match *step {
+                Issue::Wait(of, event) => self.wait(lane(of), instance.events[event])?,
+                Issue::Record(event, of) => self.record(instance.events[event], lane(of))?,
+                Issue::Node(node, of) => {
+                    self.issue_node(&instance.graph.nodes[node].work, lane(of))?;
                 }
             }
-            match &node.work {
-                NodeWork::Launch(spec) => {
-                    let spec = LaunchSpec {
-                        stream: lane,
-                        ..spec.clone()
-                    };
-                    self.launch(&spec)?;
-                }
-                NodeWork::Memset {
-                    address,
-                    value,
-                    bytes,
-                } => self.memset(*address, *value, *bytes, lane)?,
-                NodeWork::Copy { to, from, bytes } => self.copy(*to, *from, *bytes, lane)?,
-                NodeWork::Empty => {}
-            }
-            if let Some(event) = instance.done[index] {
-                self.record(event, lane)?;
-            }
         }
-        let dependents = instance.graph.dependents();
-        for (event, _) in instance
-            .done
-            .iter()
-            .zip(&dependents)
-            .filter(|(_, n)| **n == 0)
-        {
-            if let Some(event) = event {
-                self.wait(stream, *event)?;
+        Ok(())
+    }
+
+    fn issue_node(&mut self, work: &NodeWork, stream: StreamId) -> Result<()> {
+        match work {
+            NodeWork::Launch(spec) => {
+                let spec = spec.clone();
+                self.launch(&LaunchSpec { stream, ..spec }).map(|_| ())
             }
+            NodeWork::Memset {
+                address,
+                value,
+                bytes,
+            } => self.memset(*address, *value, *bytes, stream),
+            NodeWork::Copy { to, from, bytes } => self.copy(*to, *from, *bytes, stream),
+            NodeWork::Empty => Ok(()),
         }
-        self.record(instance.end, stream)
     }
 }

@@ -1,6 +1,6 @@
 //! Graphs: only their edges order nodes, and each launch comes after what its stream had before.
 
-use crate::support::{BLOCKS, Host, THREADS, WORDS, simulator};
+use crate::support::{BLOCKS, Host, THREADS, Turn, WORDS, simulator};
 use gsan_host::report::Race;
 use gsan_host::{
     Arg, Buffer, Capture, Error, Graph, GraphId, LaunchSpec, NodeId, NodeWork, StreamFlags,
@@ -25,6 +25,15 @@ impl Host {
             .arg(Arg::Pointer(from.address));
         NodeWork::Launch(spec.arg(Arg::Pointer(to.address)).arg(Arg::u32(WORDS)))
     }
+}
+
+/// A host, two buffers, and two streams that only events order.
+fn setting(seed: u64) -> (Turn, Host, [Buffer; 2], [StreamId; 2]) {
+    let turn = simulator(|c| c.seed = seed);
+    let mut h = Host::new();
+    let buffers = ["data", "out"].map(|name| h.buffer(name));
+    let streams = ["s", "t"].map(|name| h.free(name));
+    (turn, h, buffers, streams)
 }
 
 fn about(races: &[Race], buffer: &str) -> bool {
@@ -90,10 +99,7 @@ fn launches_follow_each_other_in_one_stream_and_in_two() {
 fn a_graph_comes_after_what_its_stream_had_and_before_what_it_gets() {
     for seed in 0..8 {
         for other in [false, true] {
-            let _turn = simulator(|c| c.seed = seed);
-            let mut h = Host::new();
-            let (data, out) = (h.buffer("data"), h.buffer("out"));
-            let (s, t) = (h.free("s"), h.free("t"));
+            let (_turn, mut h, [data, out], [s, t]) = setting(seed);
             let mut graph = Graph::new();
             graph.add(h.node_get(data, out), &[]).unwrap();
             let g = h.session.graph("g", graph, 0).unwrap();
@@ -111,10 +117,7 @@ fn a_graph_comes_after_what_its_stream_had_and_before_what_it_gets() {
 fn the_end_of_a_graph_is_before_what_follows_it() {
     for seed in 0..8 {
         for other in [false, true] {
-            let _turn = simulator(|c| c.seed = seed);
-            let mut h = Host::new();
-            let (data, out) = (h.buffer("data"), h.buffer("out"));
-            let (s, t) = (h.free("s"), h.free("t"));
+            let (_turn, mut h, [data, out], [s, t]) = setting(seed);
             let mut graph = Graph::new();
             graph.add(h.node_put(data, 5), &[]).unwrap();
             let fill = NodeWork::Memset {
@@ -135,10 +138,7 @@ fn the_end_of_a_graph_is_before_what_follows_it() {
 #[test]
 fn copies_and_fills_are_nodes_too() {
     for joined in [true, false] {
-        let _turn = simulator(|c| c.seed = 5);
-        let mut h = Host::new();
-        let (data, out) = (h.buffer("data"), h.buffer("out"));
-        let s = h.free("s");
+        let (_turn, mut h, [data, out], [s, _]) = setting(5);
         let mut graph = Graph::new();
         let fill = NodeWork::Memset {
             address: data.address,
@@ -167,10 +167,7 @@ fn copies_and_fills_are_nodes_too() {
 #[test]
 fn a_capture_makes_the_same_graph() {
     for joined in [true, false] {
-        let _turn = simulator(|c| c.seed = 2);
-        let mut h = Host::new();
-        let (data, out) = (h.buffer("data"), h.buffer("out"));
-        let (s, t) = (h.free("s"), h.free("t"));
+        let (_turn, mut h, [data, out], [s, t]) = setting(2);
         let (fork, join) = (
             h.session.event("f", 0).unwrap(),
             h.session.event("j", 0).unwrap(),
@@ -190,8 +187,9 @@ fn a_capture_makes_the_same_graph() {
         let g = h.session.graph("g", capture.end().unwrap(), 0).unwrap();
         // Nothing has run.
         assert_eq!(h.words(out), vec![0; WORDS as usize]);
-        h.session.launch_graph(g, s).unwrap();
-        h.session.launch_graph(g, t).unwrap();
+        for stream in [s, t, t, s, s, t] {
+            h.session.launch_graph(g, stream).unwrap();
+        }
         assert_eq!(h.races().is_empty(), joined);
     }
 }
