@@ -1,6 +1,7 @@
 //! What a shadow cell does, whatever its format: the detector knows no more of it than this.
 
 use crate::clock::{Lookup, State};
+use crate::cluster::reach;
 use crate::layout::{Access, Epoch, Op, Order, RaceClass, RaceKind, Scope};
 use crate::machine::Machine;
 use crate::mutants::{Edge, without};
@@ -117,9 +118,10 @@ pub struct Release {
 /// Whether `scope`, seen from this thread, reaches `thread`.
 #[inline]
 pub fn covers<M: Machine>(me: State<M>, scope: Scope, thread: u32) -> bool {
-    match scope {
+    match reach(me.m, scope) {
         Scope::None => false,
         Scope::Cta => thread == me.thread_id() || without(Edge::NarrowScope),
+        // Which cluster another block was in is not kept.
         Scope::Cluster | Scope::Gpu => me.device_of(thread) == me.device_of(me.thread_id()),
         Scope::Sys => true,
     }

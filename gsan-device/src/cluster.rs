@@ -8,7 +8,7 @@
 use crate::cell::{Cell, Release};
 use crate::clock::State;
 use crate::detector::for_sync_cells;
-use crate::layout::{LaunchRecord, Op, Scope, WORD};
+use crate::layout::{LaunchRecord, Scope, WORD};
 use crate::machine::{Machine, field};
 use crate::mutants::{Edge, without};
 use crate::{block, warps};
@@ -58,13 +58,13 @@ pub fn acquire<C: Cell, M: Machine>(me: State<M>) {
     });
 }
 
-/// The operation as this launch has it: without clusters a block is a cluster of its own.
+/// A scope as this launch has it: without clusters a block is a cluster of its own.
 #[inline]
-pub fn in_launch<M: Machine>(m: M, op: Op) -> Op {
-    if op.scope() == Scope::Cluster && shape(m) == [1, 1, 1] {
-        op.with_scope(Scope::Cta)
+pub fn reach<M: Machine>(m: M, scope: Scope) -> Scope {
+    if scope == Scope::Cluster && shape(m) == [1, 1, 1] {
+        Scope::Cta
     } else {
-        op
+        scope
     }
 }
 

@@ -14,7 +14,7 @@
 
 use crate::cell::{Cell, Conflict, Current, Release};
 use crate::clock::{Publication, State};
-use crate::cluster;
+use crate::cluster::reach;
 use crate::layout::{
     Access, Counters, Epoch, GlobalState, Op, Order, Range, ScalarClock, Scope, SyncClock,
     ThreadState, WORD,
@@ -127,8 +127,7 @@ fn each_word<C: Cell, M: Machine>(
 }
 
 /// A strong access, about to happen. The result goes to [`strong_after`].
-pub fn strong_before<C: Cell, M: Machine>(me: State<M>, addr: u64, said: Op, site: u32) -> u64 {
-    let op = cluster::in_launch(me.m, said);
+pub fn strong_before<C: Cell, M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) -> u64 {
     let writes = op.access() != Access::Load;
     let span = shadow::<C, M>(me, addr, op.size());
     if span.is_none() && !me.m.is_global(addr) {
@@ -153,12 +152,12 @@ pub fn strong_before<C: Cell, M: Machine>(me: State<M>, addr: u64, said: Op, sit
                 i += 1;
             }
             if let Some((conflict, at)) = found {
-                report::race(me, conflict, at, said, site);
+                report::race(me, conflict, at, op, site);
             }
         }
         None => {
             for_sync_cells(me, addr, op.size(), |cell: C| {
-                cell.sync_before(me, op.scope(), &mut release)
+                cell.sync_before(me, reach(me.m, op.scope()), &mut release)
             });
         }
     }
@@ -184,7 +183,6 @@ pub fn strong_after<C: Cell, M: Machine>(
     context: u64,
     success: bool,
 ) {
-    let op = cluster::in_launch(me.m, op);
     let span = shadow::<C, M>(me, addr, op.size());
     if span.is_none() && !me.m.is_global(addr) {
         block_sync(me, op.order().acquires());
@@ -203,7 +201,7 @@ pub fn strong_after<C: Cell, M: Machine>(
     if me.tells_warps_apart() {
         own_block_seen(me, span, addr, acquires);
     }
-    if op.scope() <= Scope::Cta {
+    if reach(me.m, op.scope()) <= Scope::Cta {
         if let Some(span) = span
             && me.tells_warps_apart()
         {
@@ -277,7 +275,6 @@ fn own_block_seen<C: Cell, M: Machine>(
 
 /// A fence. At block scope it orders the block's warps only.
 pub fn fence<M: Machine>(me: State<M>, op: Op) {
-    let op = cluster::in_launch(me.m, op);
     let flags = me.m.load32(field!(me.global, GlobalState, flags));
     let in_order =
         op.order() == Order::Sc && flags & GlobalState::SC_ORDER != 0 && !without(Edge::ScOrder);
@@ -289,7 +286,7 @@ pub fn fence<M: Machine>(me: State<M>, op: Op) {
             me.sc_fence();
         }
     }
-    if op.scope() <= Scope::Cta {
+    if reach(me.m, op.scope()) <= Scope::Cta {
         return;
     }
     if op.order().acquires() && !without(Edge::FenceAcquire) {
@@ -351,7 +348,7 @@ fn sc_step<M: Machine>(me: State<M>, at: u64, scope: Scope, epoch: Epoch) {
 
 /// What a strong write publishes: its own release, or that of an earlier fence.
 fn release_of<M: Machine>(me: State<M>, op: Op) -> Option<Release> {
-    if op.scope() <= Scope::Cta {
+    if reach(me.m, op.scope()) <= Scope::Cta {
         // Nobody else can acquire it: the block's threads share the clock.
         return None;
     }

@@ -13,6 +13,7 @@
 
 use crate::cell::{Cell, Conflict, Current, Prior, Release, class_of, covers, implied_order};
 use crate::clock::{Lookup, Publication, State};
+use crate::cluster::reach;
 use crate::layout::{
     Access, Counters, Epoch, GlobalState, Op, RaceClass, RaceKind, ScalarClock, Scope, ShadowCell,
     ThreadState,
@@ -55,7 +56,7 @@ impl Cell for ReferenceCell {
     ) -> (Option<Conflict>, u64) {
         let m = me.m;
         let op = access.op;
-        let scope = op.scope();
+        let scope = reach(m, op.scope());
         let reads = op.access() != Access::Store;
         // An access that carries a release belongs to the epoch that it publishes: whoever acquires it is ordered after
         // the access itself, too.
@@ -106,7 +107,7 @@ impl Cell for ReferenceCell {
         context: u64,
     ) -> Option<Conflict> {
         let m = me.m;
-        let scope = access.op.scope();
+        let scope = reach(m, access.op.scope());
         let attempt = ScalarClock(context as u32);
         let num_reads = self.lock(m);
         let old = self.write(m);

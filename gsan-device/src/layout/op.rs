@@ -94,11 +94,6 @@ impl Op {
         Op(self.0 & !0x3ff | size & 0x3ff)
     }
 
-    /// The same operation at another scope.
-    pub const fn with_scope(self, scope: Scope) -> Op {
-        Op(self.0 & !(7 << 16) | (scope as u32) << 16)
-    }
-
     /// Sets the `volatile` bit.
     pub const fn volatile(self) -> Op {
         Op(self.0 | 1 << 19)
