@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes parity scenarios beside this file: rows of the classic GSan's test list about clusters and mbarriers.
+"""Writes parity scenarios beside this file: rows of the classic GSan's test list about clusters, mbarriers and tensor copies.
 
 A row is one kernel; each cluster has words of its own. One block per SM and one logical thread per SM, the reference cell:
 the classic identity. `python3 clusters.py`; the text is checked in. `@@TAG` marks lines, as in kit.py.
@@ -44,6 +44,19 @@ HEAD = f"""
     add.u64 %theirs, %data, %index;
 """
 
+# A tensor of 8 rows of 16 words, and what copies of it need.
+TENSOR = 128
+TILE = """
+    .shared .align 128 .b8 tile[128];
+    .reg .b32 %tile;
+    .reg .b64 %map, %state;
+    mov.b64 %map, map;
+    cvta.param.u64 %map, %map;
+    mov.u32 %tile, tile;
+    mov.u32 %bar, bars;
+    mov.u32 %rank, %ctaid.x;
+"""
+
 SYNC = "barrier.cluster.arrive;\nbarrier.cluster.wait;"
 RELAXED = "barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;"
 
@@ -80,6 +93,16 @@ POLL_N:
 """
 
 
+TELL = "atom.global.relaxed.gpu.add.u32 %old, [%flag], 1;"
+HEAR = """\
+NEW:
+POLL_N:
+    ld.relaxed.gpu.global.u32 %seen, [%flag];
+    setp.ne.u32 %yes, %seen, 0;
+    @!%yes bra POLL_N;
+"""
+
+
 def only(rank, *body):
     return f"""\
 NEW:
@@ -92,7 +115,7 @@ def lines_of(*parts):
     """Labels are numbered inside out: a part may hold others."""
     count = 0
     stack, out = [], []
-    for line in "".join(code(p) for p in parts).splitlines():
+    for line in "".join(code(p) for p in parts if p).splitlines():
         if line == "NEW:":
             stack.append(count)
             count += 1
@@ -103,11 +126,14 @@ def lines_of(*parts):
     return out
 
 
-def row(name, test, why, *body, cluster=2, clusters=2, block=1, params=(), expect=(), values=(), funcs="", schedules=16):
-    text = [".version 8.0", ".target sm_90", ".address_size 64", ""]
+def row(name, test, why, *body, cluster=2, clusters=2, block=1, expect=(), values=(), funcs="", schedules=16,
+        tensor=None, target=("8.0", "sm_90")):
+    text = [f".version {target[0]}", f".target {target[1]}", ".address_size 64", ""]
     text += funcs.strip("\n").splitlines() + ([""] if funcs else [])
-    text += [".visible .entry row(.param .u64 data, .param .u64 flag, .param .u64 out)", "{"]
-    text += lines_of(HEAD, *body, "ret;") + ["}"]
+    map_of = ".param .align 64 .b8 map[128], " if tensor else ""
+    text += [f".visible .entry row({map_of}.param .u64 data, .param .u64 flag, .param .u64 out)", "{"]
+    head = HEAD.replace("%clusterid.x", "0") + TILE if tensor else HEAD
+    text += lines_of(head, *body, "ret;") + ["}"]
     tags = {}
     for i, line in enumerate(text):
         found = re.search(r"\s*@@(\w+)\s*$", line)
@@ -119,9 +145,12 @@ def row(name, test, why, *body, cluster=2, clusters=2, block=1, params=(), expec
     out += [f"sms = {cluster * clusters}", "blocks_per_sm = 1", "slots_per_sm = 1", 'cell = "reference"']
     out += ["", "[[module]]", 'name = "row"', "ptx = '''", *text, "'''"]
     for buffer in BUFFERS:
-        out += ["", "[[buffer]]", f'name = "{buffer}"', 'type = "u32"', f"len = {WORDS * clusters}"]
-    out += ["", "[[step]]", 'launch = "row"', f"grid = [{cluster * clusters}]", f"block = [{block}]", f"cluster = [{cluster}]"]
-    out += [f"args = [{', '.join(chr(34) + b + chr(34) for b in BUFFERS)}]"]
+        words = TENSOR if tensor and buffer == "data" else WORDS
+        out += ["", "[[buffer]]", f'name = "{buffer}"', 'type = "u32"', f"len = {words * clusters}"]
+    out += ["", "[[step]]", 'launch = "row"', f"grid = [{cluster * clusters}]", f"block = [{block}]"]
+    out += [f"cluster = [{cluster}]"] if cluster > 1 and not tensor else []
+    given = ([tensor] if tensor else []) + [f'"{buffer}"' for buffer in BUFFERS]
+    out += [f"args = [{', '.join(given)}]"]
     out += ["", "[expect]", f"schedules = {schedules}"]
     if not expect:
         out.append("races = []")
@@ -167,7 +196,7 @@ row("cluster_atomic_alone", "test_gluon_cluster_synchronizing_atomic_synchronize
     "The release alone orders nobody: the other block looks at the counter with a relaxed load until it has been added to. RAW at "
     "the load.",
     only(0, "st.global.u32 [%data], 7;\natom.global.release.gpu.add.u32 %old, [%flag], 1;"),
-    only(1, "NEW:\nPOLL_N:\nld.relaxed.gpu.global.u32 %seen, [%flag];\nsetp.ne.u32 %yes, %seen, 0;\n@!%yes bra POLL_N;",
+    only(1, HEAR,
          "ld.global.u32 %value, [%data]; @@read"), expect=[("read", race())])
 PARTITIONS = f"""
 shl.b32 %bar, %warp, 3;
@@ -310,3 +339,97 @@ row("mbarrier_not_transitive", "test_gluon_mbarrier_preserves_transitively_impor
     only(3, "st.global.u32 [%mine], %value; @@write"), only(2, "st.global.u32 [%mine], %value;", arrive(0)),
     only(0, "mov.u32 %parity, 0;", await_phase(), "ld.global.u32 %value, [%data+8];\nld.global.u32 %value, [%data+12]; @@read"), RELAXED,
     cluster=4, clusters=1, expect=[("read", race(min=1)), ("write", race(kind="WAR", min=0))])
+
+row("mbarrier_only_leader_waits", "test_mbarrier_multicast_partial_wait_only_acquires_on_leader_ctas",
+    "Of four blocks one writes and arrives at the leader's mbarrier; the leader waits and tells another block by a relaxed flag, which "
+    "reads, and has not waited itself. RAW at the load. (There a multicast copy completes the barrier: scenario bulk_multicast_racy.)",
+    init(1), only(1, "st.global.u32 [%data], 5;", arrive(0)), only(0, "mov.u32 %parity, 0;", await_phase(),
+         "ld.global.u32 %value, [%data];\nst.relaxed.gpu.global.u32 [%flag], 1;"),
+    only(2, HEAR,
+         "ld.global.u32 %value, [%data]; @@read"),
+    cluster=4, clusters=1, expect=[("read", race())])
+row("tcgen05_commit", "test_tcgen05_commit_does_not_publish_vector_clock",
+    "A phase that only a tcgen05.commit completes: it speaks for the tensor cores' work, not for what its thread has written. RAW at "
+    "the load.",
+    init(1), only(1, "st.global.u32 [%data], 5;", bar_of(0),
+                  "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%far];"),
+    only(0, "mov.u32 %parity, 0;", await_phase(), "ld.global.u32 %value, [%data]; @@read"), RELAXED,
+    expect=[("read", race())], target=("8.6", "sm_100a"))
+
+# --- copies through tensor maps: two blocks, no cluster ---------------------------------------------------------------------
+
+MAP = '{ tensor = "data", extents = [16, 8], box = [8, 4] }'
+ROWS = '{ tensor = "data", extents = [16, 8], box = [8, 1] }'
+FLAGS = '{ tensor = "flag", extents = [4], box = [4] }'
+BLACKWELL = ("8.6", "sm_100a")
+ITEM = 4 * (3 * 16 + 5)  # a word of the box at column 4, row 2
+
+
+def box_load(what="tile", corner="{4, 2}", tag=""):
+    return f"""\
+NEW:
+    mbarrier.init.shared::cta.b64 [%bar], 1;
+    fence.mbarrier_init.release.cluster;
+    mbarrier.arrive.expect_tx.shared::cta.b64 %state, [%bar], 128;
+    cp.async.bulk.tensor.2d.shared::cluster.global.{what}.mbarrier::complete_tx::bytes [%tile], [%map, {corner}], [%bar];{tag}
+POLL_N:
+    mbarrier.try_wait.parity.shared::cta.b64 %yes, [%bar], 0;
+    @!%yes bra POLL_N;
+"""
+
+
+def box_store(what="tile", corner="{4, 2}", tag=""):
+    return f"""
+    st.shared::cta.u32 [%tile], 5;
+    fence.proxy.async.shared::cta;
+    cp.async.bulk.tensor.2d.global.shared::cta.{what}.bulk_group [%map, {corner}], [%tile];{tag}
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+"""
+
+
+row("tma_read_after_write", "test_tma_read_after_write",
+    "Block 0 stores a box, block 1 loads one of its words after a relaxed handoff. RAW at the load.",
+    only(0, box_store(), TELL), only(1, HEAR, f"ld.global.u32 %value, [%data+{ITEM}]; @@read"),
+    clusters=1, tensor=MAP, expect=[("read", race())])
+row("tma_write_after_read", "test_host_tma_write_after_read",
+    "Block 0 loads a box, block 1 stores to one of its words after a relaxed handoff. WAR at the store.",
+    only(0, box_load(), TELL), only(1, HEAR, f"st.global.u32 [%data+{ITEM}], 1; @@write"),
+    clusters=1, tensor=MAP, expect=[("write", race(kind="WAR"))])
+ORDERED = TELL.replace("relaxed", "release")
+HEARD = HEAR.replace("relaxed", "acquire")
+row("tma_store_ordered", "test_tma_read_after_write, repaired",
+    "The same with a release and an acquire. Silent.",
+    only(0, box_store(), ORDERED), only(1, HEARD, f"ld.global.u32 %value, [%data+{4 * 36}];\nst.global.u32 [%out], %value;"),
+    clusters=1, tensor=MAP, values=[("out", [5])])
+row("tma_load_ordered", "test_host_tma_write_after_read, repaired",
+    "The same with a release and an acquire. Silent.",
+    only(0, box_load(), ORDERED), only(1, HEARD, f"st.global.u32 [%data+{ITEM}], 1;"), clusters=1, tensor=MAP)
+PICKED = "{4, 1, 3, 5, 6}"
+row("tma_gather_write_after_read", "test_host_tma_gather_write_after_read",
+    "The same with gathered rows 1, 3, 5 and 6. WAR at the store.",
+    only(0, box_load("tile::gather4", PICKED), TELL), only(1, HEAR, f"st.global.u32 [%data+{ITEM}], 1; @@write"),
+    clusters=1, tensor=ROWS, target=BLACKWELL, expect=[("write", race(kind="WAR"))])
+row("tma_scatter_write_after_read", "test_host_tma_scatter_write_after_read",
+    "Block 0 loads a word, block 1 scatters rows over it after a relaxed handoff. WAR at the scatter.",
+    only(0, f"ld.global.u32 %value, [%data+{ITEM}];", TELL), only(1, HEAR, box_store("tile::scatter4", PICKED, " @@write")),
+    clusters=1, tensor=ROWS, target=BLACKWELL, expect=[("write", race(kind="WAR"))])
+row("tma_rows_between", "test_host_tma_gather_updates_shadow, test_host_tma_scatter_updates_shadow (2.1)",
+    "Block 0 scatters rows 1, 3, 5 and 6, and block 1 meanwhile writes the rows between them and the columns beside: nothing else is "
+    "touched. Silent.",
+    only(0, box_store("tile::scatter4", PICKED)),
+    only(1, "\n".join(f"st.global.u32 [%data+{4 * (16 * r + c)}], 1;" for r in range(8)
+                      for c in ([4, 11] if r in (0, 2, 4, 7) else [3, 12]))),
+    clusters=1, tensor=ROWS, target=BLACKWELL)
+row("tma_atomic_on_release_flag", "test_host_tma_atomic_on_release_flag_does_not_publish_data",
+    "Block 0 writes the payload and releases the flag; block 1 adds to the flag through a tensor map, which is relaxed and acquires "
+    "nothing, and loads the payload. RAW at the load.",
+    only(0, "st.global.u32 [%data], 7;\nst.release.gpu.global.u32 [%flag], 1;"),
+    only(1, HEAR, """
+    st.shared::cta.u32 [%tile], 1;
+    fence.proxy.async.shared::cta;
+    cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [%map, {0}], [%tile];
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    """, "ld.global.u32 %value, [%data]; @@read"),
+    clusters=1, tensor=FLAGS, expect=[("read", race())])
