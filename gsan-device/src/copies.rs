@@ -2,39 +2,35 @@
 //! issue and the moment when somebody knows of their end.
 //!
 //! A copy is an access of the thread that issues it. Whoever races with it comes neither before its issue nor after its end,
-//! so it is checked and recorded twice: when it is issued, and, for those that write, when its thread has waited for
-//! its bulk group or leaves. What reads a flag that was raised in between knows the first record and not the second. Twice
-//! recorded is never too much: who is ordered after the end is ordered after the issue.
+//! so it is checked and recorded twice: when it is issued, and when its end is known. For those that write that is when its
+//! thread has waited for its bulk group, for reads when any thread has waited for their mbarrier (of the own block, in launches
+//! whose waits all have hooks; else the issue is all), and for all when their thread leaves. Who reads a flag that was raised in
+//! between knows the first record and not the second. Twice recorded is never too much: who is ordered after the end is
+//! ordered after the issue.
 //!
-//! What is under way is kept in the block's state ([`PendingCopy`]). Where that is full, only the issue is recorded, and
-//! [`Counters::early_copies`] says so. Ending an entry too early is what the issue does anyway; too late would be
-//! a false report, so whatever may end one does.
+//! What is under way is kept in the block's state ([`PendingCopy`]). Where that is full an older one gives way: of that the issue
+//! is all that is recorded, and [`Counters::early_copies`] says so. Ending an entry too early is never wrong; too late would
+//! be a false report, so whatever may end one does.
+//!
+//! A copy is described in memory from the start, and little of it is held in registers: ptxas adds up those that a chain of calls
+//! keeps, and what a hook needs a kernel needs.
 //!
 //! Not found: an access by a thread whose own order the issuing thread learns of between issue and wait.
 
+use crate::block;
 use crate::cell::Cell;
 use crate::clock::State;
 use crate::detector;
-use crate::layout::{Access, Counters, GlobalState, Op, PendingCopy, Scope, ThreadState};
+use crate::layout::{
+    Access, Counters, GlobalState, LaunchRecord, Op, PendingCopy, Scope, TensorMap, ThreadState,
+};
 use crate::machine::{Machine, field};
 use crate::mutants::{Edge, without};
 use crate::tensor;
 use core::mem::{offset_of, size_of};
 
 /// Bytes that are checked at a time.
-const PIECE: u32 = 16;
-
-/// What a copy does to global memory.
-#[derive(Clone, Copy)]
-struct Copy {
-    op: Op,
-    site: u32,
-    /// The first byte, or the [`crate::layout::TensorMap`].
-    address: u64,
-    /// As in [`PendingCopy`].
-    bytes: u32,
-    corner: [i32; 5],
-}
+const PIECE: u64 = 16;
 
 /// A copy of `bytes` bytes at `addr` is issued. `barrier`: as in [`PendingCopy`].
 pub fn issue<C: Cell, M: Machine>(
@@ -48,14 +44,11 @@ pub fn issue<C: Cell, M: Machine>(
     if bytes == 0 {
         return;
     }
-    let copy = Copy {
-        op,
-        site,
-        address: addr,
-        bytes: bytes.min(PendingCopy::ROWS - 1),
-        corner: [0; 5],
-    };
-    begun::<C, M>(me, copy, barrier);
+    let at = take(me);
+    let bytes = bytes.min(PendingCopy::ROWS - 1);
+    me.m.store64(field!(at, PendingCopy, address), addr);
+    me.m.store32(field!(at, PendingCopy, bytes), bytes);
+    begun::<C, M>(me, at, op, site, barrier);
 }
 
 /// A copy of a box at `corner` of the tensor whose map lies at `map`; with [`tensor::ROWS`] in `shape` of four rows, whose numbers
@@ -69,32 +62,69 @@ pub fn issue_box<C: Cell, M: Machine>(
     site: u32,
     barrier: u32,
 ) {
+    let m = me.m;
     let Some(known) = tensor::find(me, map) else {
         me.tally(offset_of!(Counters, unknown_maps));
         return;
     };
+    let at = take(me);
     let rows = shape & tensor::ROWS != 0;
-    let copy = Copy {
-        op,
-        site,
-        address: known,
-        bytes: if rows { PendingCopy::ROWS } else { 0 },
-        corner,
+    m.store64(field!(at, PendingCopy, address), known);
+    m.store32(
+        field!(at, PendingCopy, bytes),
+        if rows { PendingCopy::ROWS } else { 0 },
+    );
+    let [a, b, c, d, e] = corner;
+    let to = field!(at, PendingCopy, corner);
+    m.store32(to, a as u32);
+    m.store32(to.wrapping_add(4), b as u32);
+    m.store32(to.wrapping_add(8), c as u32);
+    m.store32(to.wrapping_add(12), d as u32);
+    m.store32(to.wrapping_add(16), e as u32);
+    let op = if op.access() == Access::Rmw {
+        op.with_size(m.load32(field!(known, TensorMap, element)))
+    } else {
+        op
     };
-    begun::<C, M>(me, copy, barrier);
+    begun::<C, M>(me, at, op, site, barrier);
 }
 
+/// The copy whose place is described at `at` is issued.
+#[inline]
+fn begun<C: Cell, M: Machine>(me: State<M>, at: u64, op: Op, site: u32, barrier: u32) {
+    let m = me.m;
+    m.store32(field!(at, PendingCopy, op), op.0);
+    m.store32(field!(at, PendingCopy, site), site);
+    m.store32(field!(at, PendingCopy, barrier), barrier);
+    described::<C, M>(m, me.addr, at);
+}
+
+/// All of the copy at `at` is described.
 #[inline(never)]
-fn begun<C: Cell, M: Machine>(me: State<M>, copy: Copy, barrier: u32) {
-    touch::<C, M>(me, copy, false);
-    if copy.op.access() != Access::Load {
-        keep(me, copy, barrier);
-    }
+fn described<C: Cell, M: Machine>(m: M, me: u64, at: u64) {
+    touch::<C, M>(m, me, at, false);
+    let reads = Op(m.load32(field!(at, PendingCopy, op))).access() == Access::Load;
+    let state = if reads && (is_of_group(m, at) || !waits_have_hooks(m)) {
+        0
+    } else {
+        owner(m)
+    };
+    m.store32_release(field!(at, PendingCopy, state), state);
+    // Whoever learns of the copy's end finds the entry.
+    m.fence(Scope::Gpu);
+}
+
+/// Whether no wait for an mbarrier goes unnoticed.
+fn waits_have_hooks<M: Machine>(m: M) -> bool {
+    m.load32(field!(block::launch(m), LaunchRecord, flags)) & LaunchRecord::INTRA_BLOCK != 0
 }
 
 /// After `cp.async.bulk.commit_group`.
 pub fn commit<M: Machine>(me: State<M>) {
     own(me, |at, state| {
+        if !is_of_group(me.m, at) {
+            return;
+        }
         let next = if state & PendingCopy::COMMITTED == 0 {
             state | PendingCopy::COMMITTED
         } else if PendingCopy::younger_groups(state) < PendingCopy::GROUPS {
@@ -113,10 +143,37 @@ pub fn wait<C: Cell, M: Machine>(me: State<M>, groups: u32) {
     }
     own(me, |at, state| {
         let young = PendingCopy::younger_groups(state) < groups && !without(Edge::CopyGroups);
-        if state & PendingCopy::COMMITTED != 0 && !young {
-            finish::<C, M>(me, at, state);
+        if state & PendingCopy::COMMITTED != 0 && !young && is_of_group(me.m, at) {
+            finish::<C, M>(me.m, me.addr, at, state);
         }
     });
+}
+
+/// This thread has waited for the phase `waited` of an mbarrier. Whichever of the block's threads that did so comes here first
+/// ends the reads that completed there; none leaves before that is done, since each may tell others.
+pub fn waited<C: Cell, M: Machine>(me: State<M>, waited: u32) {
+    if without(Edge::CopyBarrier) {
+        return;
+    }
+    let m = me.m;
+    let used = m.load32_acquire(field!(me.addr, ThreadState, copies));
+    let mut i = 0;
+    while i < used {
+        let at = entry(me, i);
+        loop {
+            let state = m.load32_acquire(field!(at, PendingCopy, state));
+            let barrier = m.load32(field!(at, PendingCopy, barrier));
+            if state == 0 || !PendingCopy::completes_on(barrier, waited) {
+                break;
+            }
+            if state & PendingCopy::BUSY == 0 {
+                finish::<C, M>(m, me.addr, at, state);
+            } else {
+                m.pause();
+            }
+        }
+        i += 1;
+    }
 }
 
 /// A thread leaves: nothing that it does later could say that its copies are carried out.
@@ -125,7 +182,7 @@ pub fn leave<C: Cell, M: Machine>(me: State<M>) {
     if without(Edge::CopyExit) {
         return;
     }
-    own(me, |at, state| finish::<C, M>(me, at, state));
+    own(me, |at, state| finish::<C, M>(me.m, me.addr, at, state));
 }
 
 /// A tenant begins: nothing is under way. The slot's lock is held.
@@ -155,6 +212,11 @@ fn own<M: Machine>(me: State<M>, mut f: impl FnMut(u64, u32)) {
 }
 
 #[inline]
+fn is_of_group<M: Machine>(m: M, at: u64) -> bool {
+    m.load32(field!(at, PendingCopy, barrier)) == 0
+}
+
+#[inline]
 fn owner<M: Machine>(m: M) -> u32 {
     m.linear_thread().wrapping_add(1) & PendingCopy::OWNER
 }
@@ -167,126 +229,101 @@ fn entry<M: Machine>(me: State<M>, i: u32) -> u64 {
         .wrapping_add(size_of::<PendingCopy>() as u64 * i as u64)
 }
 
-/// Remembers a copy until it is known to be carried out.
-fn keep<M: Machine>(me: State<M>, copy: Copy, barrier: u32) {
+/// A free entry, or that of a copy that nobody is at, made busy.
+#[inline(never)]
+fn take<M: Machine>(me: State<M>) -> u64 {
     let m = me.m;
     let mut i = 0;
-    while i < ThreadState::COPIES {
-        let at = entry(me, i);
+    loop {
+        let at = entry(me, i & (ThreadState::COPIES - 1));
         let state = field!(at, PendingCopy, state);
-        if m.load32(state) == 0 && m.cas32_acquire(state, 0, PendingCopy::BUSY) == 0 {
-            m.store32(field!(at, PendingCopy, site), copy.site);
-            m.store32(field!(at, PendingCopy, op), copy.op.0);
-            m.store32(field!(at, PendingCopy, bytes), copy.bytes);
-            m.store64(field!(at, PendingCopy, address), copy.address);
-            m.store32(field!(at, PendingCopy, barrier), barrier);
-            let corner = field!(at, PendingCopy, corner);
-            let mut d = 0;
-            while d < 5 {
-                let to = corner.wrapping_add(4 * d as u64);
-                m.store32(to, coordinate(&copy.corner, d) as u32);
-                d += 1;
+        let seen = m.load32(state);
+        let full = i >= ThreadState::COPIES;
+        if (seen == 0 || full && seen & PendingCopy::BUSY == 0)
+            && m.cas32_acquire(state, seen, PendingCopy::BUSY) == seen
+        {
+            m.store32(field!(at, PendingCopy, barrier), 0);
+            if seen != 0 {
+                me.tally(offset_of!(Counters, early_copies));
             }
-            m.max32(field!(me.addr, ThreadState, copies), i + 1);
-            m.store32_release(state, owner(m));
-            // Whoever learns of the copy's end finds the entry.
-            m.fence(Scope::Gpu);
-            return;
+            m.max32(
+                field!(me.addr, ThreadState, copies),
+                (i & (ThreadState::COPIES - 1)) + 1,
+            );
+            return at;
         }
-        i += 1;
+        if full {
+            m.pause();
+        }
+        i = i.wrapping_add(1).max(i);
     }
-    me.tally(offset_of!(Counters, early_copies));
 }
 
 /// The copy of the entry at `at` is carried out.
-fn finish<C: Cell, M: Machine>(me: State<M>, at: u64, state: u32) {
-    let m = me.m;
+#[inline(never)]
+fn finish<C: Cell, M: Machine>(m: M, me: u64, at: u64, state: u32) {
     let word = field!(at, PendingCopy, state);
-    if m.cas32_acquire(word, state, state | PendingCopy::BUSY) != state {
-        return;
+    if m.cas32_acquire(word, state, state | PendingCopy::BUSY) == state {
+        touch::<C, M>(m, me, at, true);
+        m.store32_release(word, 0);
     }
-    let corner = field!(at, PendingCopy, corner);
-    let part = |d: u64| m.load32(corner.wrapping_add(4 * d)) as i32;
-    let copy = Copy {
-        op: Op(m.load32(field!(at, PendingCopy, op))),
-        site: m.load32(field!(at, PendingCopy, site)),
-        address: m.load64(field!(at, PendingCopy, address)),
-        bytes: m.load32(field!(at, PendingCopy, bytes)),
-        corner: [part(0), part(1), part(2), part(3), part(4)],
-    };
-    touch::<C, M>(me, copy, true);
-    m.store32_release(word, 0);
 }
 
-/// Checks and records all that a copy touches; `done`: not for the first time.
+/// Checks and records all that the copy at `at` touches; `done`: not for the first time.
 #[inline(never)]
-fn touch<C: Cell, M: Machine>(me: State<M>, copy: Copy, done: bool) {
-    let mut op = copy.op;
-    let mut boxes = 1;
-    if copy.bytes == PendingCopy::ROWS {
-        boxes = 4;
-    } else if copy.bytes != 0 {
-        return row::<C, M>(me, copy.address, copy.bytes as u64, op, copy.site, done);
-    }
-    if op.access() != Access::Load && op.access() != Access::Store {
-        op = op.with_size(tensor::element(me, copy.address));
-    }
-    let mut i = 0;
-    while i < boxes {
-        let mut corner = copy.corner;
-        if boxes > 1 {
-            corner = [
-                coordinate(&copy.corner, 0),
-                coordinate(&copy.corner, i + 1),
-                0,
-                0,
-                0,
-            ];
-        }
-        tensor::each_row(me, copy.address, corner, |addr, bytes| {
-            row::<C, M>(me, addr, bytes, op, copy.site, done);
-        });
-        i += 1;
-    }
-}
-
-/// `corner[d]`, of which the compiler need not prove anything.
-#[inline]
-pub(crate) fn coordinate(corner: &[i32; 5], d: u32) -> i32 {
-    match corner.get(d as usize) {
-        Some(c) => *c,
-        None => 0,
-    }
-}
-
-/// Bytes side by side. Of a reduction `op` has the size of an element.
-#[inline(never)]
-fn row<C: Cell, M: Machine>(me: State<M>, addr: u64, bytes: u64, op: Op, site: u32, done: bool) {
-    let strong = op.access() == Access::Rmw;
-    let element = op.size().max(1);
-    let mut at = 0;
-    while at < bytes {
-        let addr = addr.wrapping_add(at);
-        let left = bytes.wrapping_sub(at).min(PIECE as u64) as u32;
-        let step;
-        if strong {
-            // A whole piece, or what is left, element by element.
-            let elements = if left == PIECE {
-                PIECE.checked_div(element).unwrap_or(1).max(1)
-            } else {
-                1
-            };
-            step = elements.wrapping_mul(element);
-            let op = op.with_size(step).elements(elements);
-            if done {
-                detector::reduced::<C, M>(me, addr, op, site);
-            } else {
-                detector::strong_before::<C, M>(me, addr, op, site);
+fn touch<C: Cell, M: Machine>(m: M, me: u64, at: u64, done: bool) {
+    let mut row = 0;
+    while row < tensor::rows(m, at) {
+        let mut from = 0;
+        loop {
+            let (addr, bytes) = tensor::row(m, at, row);
+            if from >= bytes {
+                break;
             }
-        } else {
-            step = left;
-            detector::access::<C, M>(me, addr, op.with_size(left), site);
+            let left = bytes.wrapping_sub(from).min(PIECE) as u32;
+            let step = piece::<C, M>(m, me, at, addr.wrapping_add(from), left, done);
+            from = from.wrapping_add(step as u64);
         }
-        at = at.wrapping_add(step as u64);
+        row += 1;
     }
+}
+
+/// A piece of the copy; returns how much of the `left` bytes it was: of a reduction, whose operation has the size of an
+/// element, a whole piece or one element.
+fn piece<C: Cell, M: Machine>(m: M, me: u64, at: u64, addr: u64, left: u32, done: bool) -> u32 {
+    let op = Op(m.load32(field!(at, PendingCopy, op)));
+    let site = m.load32(field!(at, PendingCopy, site));
+    if op.access() != Access::Rmw {
+        weak::<C, M>(m, me, addr, op.with_size(left), site);
+        return left;
+    }
+    let element = op.size().max(1);
+    let elements = if left == PIECE as u32 {
+        left.checked_div(element).unwrap_or(1).max(1)
+    } else {
+        1
+    };
+    let step = elements.wrapping_mul(element);
+    let op = op.with_size(step).elements(elements);
+    if done {
+        reduced::<C, M>(m, me, addr, op, site);
+    } else {
+        strong::<C, M>(m, me, addr, op, site);
+    }
+    step
+}
+
+#[inline(never)]
+fn weak<C: Cell, M: Machine>(m: M, me: u64, addr: u64, op: Op, site: u32) {
+    detector::access::<C, M>(State::at(m, me), addr, op, site);
+}
+
+#[inline(never)]
+fn strong<C: Cell, M: Machine>(m: M, me: u64, addr: u64, op: Op, site: u32) {
+    detector::strong_before::<C, M>(State::at(m, me), addr, op, site);
+}
+
+#[inline(never)]
+fn reduced<C: Cell, M: Machine>(m: M, me: u64, addr: u64, op: Op, site: u32) {
+    detector::reduced::<C, M>(State::at(m, me), addr, op, site);
 }

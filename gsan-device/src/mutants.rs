@@ -76,11 +76,13 @@ pub enum Edge {
     CopyGroups,
     /// What no wait was for is recorded when its thread leaves.
     CopyExit,
+    /// A wait for an mbarrier records the reads that completed there.
+    CopyBarrier,
 }
 
 impl Edge {
     /// All of them.
-    pub const ALL: [Edge; 35] = [
+    pub const ALL: [Edge; 36] = [
         Edge::AcquireMerge,
         Edge::ReleasePublish,
         Edge::FenceRelease,
@@ -116,6 +118,7 @@ impl Edge {
         Edge::CopyWait,
         Edge::CopyGroups,
         Edge::CopyExit,
+        Edge::CopyBarrier,
     ];
 }
 

@@ -3,8 +3,7 @@
 //! ([`TensorMap`]); a map is looked up there by its bits. Elements outside the tensor are not accessed.
 
 use crate::clock::State;
-use crate::copies::coordinate;
-use crate::layout::{GlobalState, TensorMap};
+use crate::layout::{GlobalState, PendingCopy, TensorMap};
 use crate::machine::{Machine, field};
 use core::mem::size_of;
 
@@ -49,69 +48,91 @@ pub fn find<M: Machine>(me: State<M>, map: u64) -> Option<u64> {
     None
 }
 
-/// Bytes of an element.
-pub fn element<M: Machine>(me: State<M>, entry: u64) -> u32 {
-    me.m.load32(field!(entry, TensorMap, element))
-}
-
-/// Calls `f` with the address and the bytes of each row of the box at `corner`, as far as it lies in the tensor.
-pub fn each_row<M: Machine>(
-    me: State<M>,
-    entry: u64,
-    corner: [i32; 5],
-    mut f: impl FnMut(u64, u64),
-) {
-    let m = me.m;
-    let element = element(me, entry) as u64;
-    let extent = |d: u32| m.load64(field!(entry, TensorMap, extents).wrapping_add(8 * d as u64));
-    let side = |d: u32| {
-        let at = field!(entry, TensorMap, boxes).wrapping_add(4 * d as u64);
-        m.load32(at) as i64
-    };
-    let rank = m.load32(field!(entry, TensorMap, rank));
-    let from = coordinate(&corner, 0) as i64;
-    let to = from.wrapping_add(side(0)).min(extent(0) as i64);
-    let from = from.max(0);
-    if from >= to {
-        return;
+/// Rows of the copy whose entry ([`PendingCopy`]) lies at `at`; a range has one.
+pub fn rows<M: Machine>(m: M, at: u64) -> u32 {
+    let bytes = m.load32(field!(at, PendingCopy, bytes));
+    if bytes != 0 && bytes != PendingCopy::ROWS {
+        return 1;
     }
-    let start = m
-        .load64(field!(entry, TensorMap, address))
-        .wrapping_add((from as u64).wrapping_mul(element));
-    let bytes = (to.wrapping_sub(from) as u64).wrapping_mul(element);
-    // Elements of the box in each further dimension, and how many rows that makes.
-    let count = |d: u32| {
-        let at = field!(entry, TensorMap, steps).wrapping_add(4 * d as u64);
-        let step = m.load32(at).max(1) as u64;
-        let side = (side(d) as u64).wrapping_add(step).wrapping_sub(1);
-        (side.checked_div(step).unwrap_or(1).max(1), step)
-    };
-    let mut rows = 1u64;
+    let map = m.load64(field!(at, PendingCopy, address));
+    let rank = m.load32(field!(map, TensorMap, rank));
+    let mut rows = if bytes == 0 { 1 } else { 4 };
     let mut d = 1;
     while d < rank {
-        rows = rows.saturating_mul(count(d).0);
+        rows = count(m, map, d).saturating_mul(rows);
         d += 1;
     }
-    let mut row = 0;
-    while row < rows {
-        let mut rest = row;
-        let mut address = start;
-        let mut inside = true;
-        let mut d = 1;
-        while d < rank {
-            let (n, step) = count(d);
-            let index = rest.checked_rem(n).unwrap_or(0);
-            rest = rest.checked_div(n).unwrap_or(0);
-            let at = (coordinate(&corner, d) as i64).wrapping_add(index.wrapping_mul(step) as i64);
-            inside = inside && at >= 0 && (at as u64) < extent(d);
-            let stride =
-                m.load64(field!(entry, TensorMap, strides).wrapping_add(8 * (d as u64 - 1)));
-            address = address.wrapping_add((at as u64).wrapping_mul(stride));
-            d += 1;
-        }
-        if inside {
-            f(address, bytes);
-        }
-        row += 1;
+    rows
+}
+
+/// Where a row lies and how many bytes it has, as far as it is in the tensor.
+#[inline(never)]
+pub fn row<M: Machine>(m: M, at: u64, row: u32) -> (u64, u64) {
+    let bytes = m.load32(field!(at, PendingCopy, bytes));
+    let address = m.load64(field!(at, PendingCopy, address));
+    if bytes != 0 && bytes != PendingCopy::ROWS {
+        return (address, bytes as u64);
     }
+    let gathered = bytes != 0;
+    let map = address;
+    let coordinate = |d: u32| {
+        let to = field!(at, PendingCopy, corner).wrapping_add(4 * d as u64);
+        m.load32(to) as i32 as i64
+    };
+    let element = m.load32(field!(map, TensorMap, element)) as u64;
+    let side = m.load32(field!(map, TensorMap, boxes)) as i64;
+    let first = coordinate(0);
+    let last = first.wrapping_add(side).min(extent(m, map, 0) as i64);
+    let first = first.max(0);
+    if first >= last {
+        return (0, 0);
+    }
+    let mut address = m
+        .load64(field!(map, TensorMap, address))
+        .wrapping_add((first as u64).wrapping_mul(element));
+    let rank = m.load32(field!(map, TensorMap, rank));
+    let mut rest = row;
+    let mut d = 1;
+    while d < rank {
+        let n = count(m, map, d);
+        let index = rest.checked_rem(n).unwrap_or(0);
+        rest = rest.checked_div(n).unwrap_or(0);
+        // Of four rows each is a box of its own, and their numbers follow the first coordinate.
+        let corner = match gathered {
+            true if d == 1 => coordinate(1 + (rest & 3)),
+            true => 0,
+            false => coordinate(d),
+        };
+        let place = corner.wrapping_add(index as i64 * step(m, map, d) as i64);
+        if place < 0 || place as u64 >= extent(m, map, d) {
+            return (0, 0);
+        }
+        let stride = field!(map, TensorMap, strides).wrapping_add(8 * (d as u64 - 1));
+        address = address.wrapping_add((place as u64).wrapping_mul(m.load64(stride)));
+        d += 1;
+    }
+    (
+        address,
+        (last.wrapping_sub(first) as u64).wrapping_mul(element),
+    )
+}
+
+fn extent<M: Machine>(m: M, map: u64, d: u32) -> u64 {
+    m.load64(field!(map, TensorMap, extents).wrapping_add(8 * d as u64))
+}
+
+/// Every how many elements of a dimension are taken.
+fn step<M: Machine>(m: M, map: u64, d: u32) -> u32 {
+    m.load32(field!(map, TensorMap, steps).wrapping_add(4 * d as u64))
+        .max(1)
+}
+
+/// Elements of a box in a dimension but the first.
+fn count<M: Machine>(m: M, map: u64, d: u32) -> u32 {
+    let side = m.load32(field!(map, TensorMap, boxes).wrapping_add(4 * d as u64));
+    let step = step(m, map, d);
+    side.saturating_add(step - 1)
+        .checked_div(step)
+        .unwrap_or(1)
+        .max(1)
 }

@@ -199,8 +199,22 @@ pub mod names {
     pub const COPY_WAIT: &str = "__gsan_copy_wait";
     /// `(b64 state)`: before [`EXIT`] in modules with bulk copies
     pub const COPY_LEAVE: &str = "__gsan_copy_leave";
+    /// `(b64 state, b32 phase)`: after a successful wait for an mbarrier's phase: the barrier's shared address, [`PHASE`], the parity
+    /// in bit 0, or [`ANY_PARITY`]; 0: any. So [`COPY`] and [`COPY_TENSOR`] name the one that a read completes on (0: not followed).
+    pub const COPY_WAITED: &str = "__gsan_copy_waited";
+    /// In the name of an mbarrier's phase.
+    pub const PHASE: u32 = 2;
+    /// In the name of a phase that was waited for: of either parity.
+    pub const ANY_PARITY: u32 = 4;
     /// What a runtime defines that follows bulk copies, all of them or none.
-    pub const COPIES: [&str; 5] = [COPY, COPY_TENSOR, COPY_COMMIT, COPY_WAIT, COPY_LEAVE];
+    pub const COPIES: [&str; 6] = [
+        COPY,
+        COPY_TENSOR,
+        COPY_COMMIT,
+        COPY_WAIT,
+        COPY_WAITED,
+        COPY_LEAVE,
+    ];
     /// Every other function above: what a runtime must define.
     pub const FUNCTIONS: [&str; 8] = [
         BLOCK_ENTER,

@@ -145,6 +145,12 @@ pub extern "C" fn __gsan_copy_wait(state: u64, groups: u32) {
     copies::wait::<Format, _>(State::at(Nvptx, state), groups);
 }
 
+/// After a wait for a phase of an mbarrier, before what else that means.
+#[unsafe(no_mangle)]
+pub extern "C" fn __gsan_copy_waited(state: u64, phase: u32) {
+    copies::waited::<Format, _>(State::at(Nvptx, state), phase);
+}
+
 /// Before a thread leaves a kernel that may have issued bulk copies, and before [`__gsan_exit`].
 #[unsafe(no_mangle)]
 pub extern "C" fn __gsan_copy_leave(state: u64) {

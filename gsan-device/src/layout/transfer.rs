@@ -17,7 +17,8 @@ pub struct PendingCopy {
     pub bytes: u32,
     /// The first byte of a range, or the [`TensorMap`].
     pub address: u64,
-    /// Of a read: the mbarrier on which it completes, as the hooks name it. 0: it completes with its thread's bulk group.
+    /// Of a read: the phase of an mbarrier on which it completes, as [`PendingCopy::PHASE`] says. 0: it completes with its thread's
+    /// bulk group.
     pub barrier: u32,
     /// Of a box.
     pub corner: [i32; 5],
@@ -36,6 +37,22 @@ impl PendingCopy {
     pub const BUSY: u32 = 1 << 31;
     /// In the place of a box's bytes.
     pub const ROWS: u32 = u32::MAX;
+
+    /// Set in the name of an mbarrier's phase, beside the barrier's shared address (a multiple of 8, below 2^24) and the phase's parity
+    /// in bit 0.
+    pub const PHASE: u32 = 2;
+    /// In a waiter's name of a phase: of either parity.
+    pub const ANY_PARITY: u32 = 4;
+
+    /// Whether who waited for `waited` (0: some phase of some mbarrier) knows the end of a copy that completes on `barrier`.
+    pub const fn completes_on(barrier: u32, waited: u32) -> bool {
+        let parity = if waited & Self::ANY_PARITY != 0 {
+            Self::ANY_PARITY | 1
+        } else {
+            0
+        };
+        barrier != 0 && (waited == 0 || barrier & !parity == waited & !parity)
+    }
 
     /// Groups that were committed after its own.
     pub const fn younger_groups(state: u32) -> u32 {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::copies;
-use crate::layout::{PendingCopy, TensorMap, ThreadState};
+use crate::layout::{LaunchRecord, PendingCopy, TensorMap, ThreadState};
 
 const STORE: Op = Op::new(Access::Store, 16, Order::Weak, Scope::None);
 const LOAD: Op = Op::new(Access::Load, 16, Order::Weak, Scope::None);
@@ -21,6 +21,17 @@ impl Block<'_> {
 
     fn wait(self, groups: u32) {
         copies::wait::<Format, _>(self.state(), groups);
+    }
+
+    /// A copy to shared memory that completes on an mbarrier.
+    fn fetch(self, offset: u64, bytes: u32, phase: u32) {
+        let addr = self.device.real() + offset;
+        copies::issue::<Format, _>(self.state(), addr, bytes, LOAD, 7, phase);
+    }
+
+    fn waited(self, phase: u32) {
+        copies::waited::<Format, _>(self.state(), phase);
+        detector::block_sync(self.state(), true);
     }
 
     /// As the runtime's hook has it.
@@ -119,6 +130,109 @@ fn a_load_is_a_read_when_it_is_issued() {
     assert_silent(&d);
     b[1].store(16);
     only(&d, RaceKind::War, RaceClass::Race);
+}
+
+/// A thread of the block that is another warp's.
+fn other_warp(b: Block<'_>) -> Block<'_> {
+    let mut other = b;
+    other.host.thread = 40;
+    other
+}
+
+/// A launch of two blocks of two warps.
+fn two_warps(d: &Device, flags: u32) -> Vec<Block<'_>> {
+    let record = d.launch(0, 0, 1);
+    d.set_launch_flags(record, flags);
+    (0..2)
+        .map(|b| {
+            let host = d.thread(0, b, b, 0, 64);
+            block::enter(host, record);
+            Block { device: d, host }
+        })
+        .collect()
+}
+
+const PHASE_0: u32 = 0x40 | PendingCopy::PHASE;
+const PHASE_1: u32 = PHASE_0 | 1;
+
+/// One warp issues a read, another waits for it; `early`: the first one raises the flag, not the second.
+fn fetched(early: bool, issued: u32, waited: u32) -> usize {
+    let d = device();
+    let b = two_warps(&d, LaunchRecord::INTRA_BLOCK);
+    let consumer = other_warp(b[0]);
+    b[0].fetch(0, 64, issued);
+    if early {
+        b[0].release(FLAG);
+    }
+    consumer.waited(waited);
+    if !early {
+        consumer.release(FLAG);
+    }
+    b[1].acquire(FLAG);
+    b[1].store(32);
+    copies::leave::<Format, _>(b[0].state());
+    d.races().len()
+}
+
+#[test]
+fn a_source_may_be_overwritten_when_somebody_has_waited() {
+    assert_eq!(fetched(false, PHASE_0, PHASE_0), 0);
+    assert_eq!(
+        fetched(false, PHASE_1, PHASE_0 | PendingCopy::ANY_PARITY),
+        0
+    );
+    assert_eq!(fetched(false, PHASE_1, 0), 0);
+}
+
+#[test]
+fn a_source_is_not_free_when_the_copy_is_issued() {
+    assert_eq!(fetched(true, PHASE_0, PHASE_0), 1);
+    // Where the phase is not known, the issue is all.
+    assert_eq!(fetched(true, 0, PHASE_0), 0);
+}
+
+#[test]
+fn a_wait_for_another_phase_says_nothing() {
+    assert_eq!(fetched(false, PHASE_1, PHASE_0), 1);
+    assert_eq!(fetched(false, PHASE_0 + 8, PHASE_0), 1);
+}
+
+#[test]
+fn a_launch_whose_waits_have_no_hooks_has_the_issue_alone() {
+    let d = device();
+    let b = two_warps(&d, 0);
+    b[0].fetch(0, 64, PHASE_0);
+    b[0].release(FLAG);
+    b[1].acquire(FLAG);
+    b[1].store(32);
+    b[0].leaves();
+    assert_silent(&d);
+}
+
+#[test]
+fn bulk_groups_do_not_end_reads() {
+    let d = device();
+    let b = two_warps(&d, LaunchRecord::INTRA_BLOCK);
+    b[0].fetch(0, 16, PHASE_0);
+    b[0].commit();
+    b[0].wait(0);
+    b[0].release(FLAG);
+    b[1].acquire(FLAG);
+    b[1].store(0);
+    b[0].waited(PHASE_0);
+    assert_eq!(kinds(&d), [RaceKind::Raw]);
+}
+
+/// A ring of phases: nothing is left behind, and no epoch is used that nobody needs.
+#[test]
+fn phases_use_no_epochs() {
+    let d = device();
+    let b = two_warps(&d, LaunchRecord::INTRA_BLOCK);
+    let before = b[0].state().epoch();
+    for i in 0..65_536 {
+        b[0].waited(PHASE_0 | i & 1);
+    }
+    assert_eq!(b[0].state().epoch(), before);
 }
 
 #[test]
@@ -269,4 +383,6 @@ fn a_missing_edge_is_noticed() {
     assert_ne!(without(Edge::CopyWait, &|| handoff(STORE, true)), 0);
     assert_eq!(without(Edge::CopyExit, &|| handoff(STORE, false)), 0);
     assert_eq!(without(Edge::CopyGroups, &|| older_group(80)), 0);
+    let waits = || fetched(false, PHASE_0, PHASE_0);
+    assert_ne!(without(Edge::CopyBarrier, &waits), 0);
 }

@@ -4,7 +4,7 @@
 //! Barriers are followed exactly. Everything else that can order two threads of a block (strong accesses to shared
 //! memory, waits on mbarriers and for the cluster) is told to the runtime as "has synchronised with others of its block".
 
-use super::emit::scalar_text;
+use super::emit::{Emitter, scalar_text};
 use super::function::Walker;
 use crate::ast::{Guard, Instruction, Operand, Space};
 use crate::hook::{Access, names};
@@ -185,11 +185,20 @@ impl<'m> Walker<'m, '_> {
         } else {
             names::BLOCK_SYNC
         };
+        let phase = self.waited_phase(instruction);
         let from = self.emit.mark();
         self.emit.edits.pieces.push(' ');
-        self.emit.guarded(guard, |emit| match whether {
-            Some(predicate) => emit.unless(predicate, true, |emit| emit.with_state(hook)),
-            None => emit.with_state(hook),
+        self.emit.guarded(guard, |emit| {
+            let hooks = |emit: &mut Emitter<'_>| {
+                if let Some(phase) = phase {
+                    emit.copy_waited(phase);
+                }
+                emit.with_state(hook);
+            };
+            match whether {
+                Some(predicate) => emit.unless(predicate, true, hooks),
+                None => hooks(emit),
+            }
         });
         self.block_hook(instruction.span.end, from);
     }

@@ -1,14 +1,27 @@
 //! Hooks of bulk copies and of their groups.
 
-use super::emit::scalar_text;
+use super::emit::{Base, scalar_text};
 use super::function::Walker;
-use crate::ast::{Instruction, Operand};
+use crate::ast::{Address, Instruction, Operand};
 use crate::hook::Access;
 use crate::hook::names;
 use crate::memory_op::{BulkCopy, BulkGroup, Remote};
 
+/// Stands for the mbarrier's phase until that is written.
+const PHASE: &str = "?";
+
 /// Coordinates that the hook takes.
 const DIMENSIONS: usize = 5;
+
+/// The phase of an mbarrier that a wait was for.
+pub(super) struct WaitedPhase<'o, 'm> {
+    /// `None` if that is not understood: it may be any.
+    pub(super) barrier: Option<(Base<'m>, &'o Address<'m>)>,
+    /// The address is generic.
+    pub(super) generic: bool,
+    /// A register or a number; without one the phase has none that is known.
+    pub(super) parity: Option<String>,
+}
 
 impl<'m> Walker<'m, '_> {
     /// The hook before a bulk copy.
@@ -32,19 +45,49 @@ impl<'m> Walker<'m, '_> {
             Remote::Range(address, _) => Some((self.base(address), address)),
             Remote::Box { .. } => None,
         };
+        // Who waits for another block's mbarrier, or without a hook, is not seen.
+        let barrier = copy.barrier.filter(|_| self.block.on && !copy.multicast);
+        let barrier = barrier.map(|address| (self.base(address), address));
         let from = self.emit.mark();
-        self.emit
-            .guarded(instruction.guard, |emit| match (base, copy.remote) {
-                (Some((base, address)), _) => {
+        self.emit.guarded(instruction.guard, |emit| {
+            let phase = match barrier {
+                Some((base, address)) => emit.phase_of(base, address, copy.cluster),
+                None => "0",
+            };
+            let arguments = arguments.replace(PHASE, phase);
+            match base {
+                Some((base, address)) => {
                     let address = emit.address(base, address, false);
                     emit.copy(names::COPY, address, word, site, &arguments);
                 }
-                (None, _) => {
+                None => {
                     let (map, rest) = arguments.split_once(", ").unwrap_or_default();
                     emit.copy(names::COPY_TENSOR, map, word, site, rest);
                 }
-            });
+            }
+        });
         self.emit.edits.insert_since(instruction.span.start, from);
+    }
+
+    /// What names the phase that a successful wait was for, where reads by the copy engine may have completed there.
+    pub(super) fn waited_phase<'o>(
+        &self,
+        instruction: &'o Instruction<'m>,
+    ) -> Option<WaitedPhase<'o, 'm>> {
+        if !self.copies_end || instruction.opcode != "mbarrier" {
+            return None;
+        }
+        let parity = instruction.operands.get(2);
+        Some(WaitedPhase {
+            barrier: match instruction.operands.get(1) {
+                Some(Operand::Address(address)) => Some((self.base(address), address)),
+                _ => None,
+            },
+            generic: !instruction.has("shared") && !instruction.has("shared::cta"),
+            parity: parity
+                .filter(|_| instruction.has("parity"))
+                .and_then(scalar_text),
+        })
     }
 
     /// The hooks' arguments behind the site; of a box, the map goes before them.
@@ -55,14 +98,14 @@ impl<'m> Walker<'m, '_> {
             _ => None,
         };
         match copy.remote {
-            Remote::Range(_, bytes) => Some(format!("{}, 0", word(bytes)?)),
+            Remote::Range(_, bytes) => Some(format!("{}, {PHASE}", word(bytes)?)),
             Remote::Box { map, corner, rows } => {
                 let map = match map {
                     Operand::Name(name) if self.registers.bytes(name) == Some(8) => *name,
                     _ => return None,
                 };
                 let shape = if rows { names::COPY_ROWS } else { 0 };
-                let mut text = format!("{map}, {shape}, 0");
+                let mut text = format!("{map}, {shape}, {PHASE}");
                 for i in 0..DIMENSIONS {
                     let coordinate = match corner.get(i) {
                         Some(operand) => word(operand)?,

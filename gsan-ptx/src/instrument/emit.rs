@@ -3,6 +3,7 @@
 //! All registers are declared once at a function's start and only live from a hook to the end of its instruction's last
 //! hook, so one set serves every site. Arguments go straight into the call's list.
 
+use super::copies::WaitedPhase;
 use super::edits::Edits;
 use crate::ast::{Address, Guard, Operand};
 use crate::hook::{OpWord, names};
@@ -186,6 +187,74 @@ impl<'e> Emitter<'e> {
             self,
             "call.uni {hook}, ({STATE}, {address}, {}, {site}, {arguments}); ",
             op.0
+        );
+    }
+
+    /// Puts the name of an mbarrier's present phase into a register; 0 where it is another block's (`cluster`: it may be).
+    pub(super) fn phase_of<'a>(
+        &mut self,
+        base: Base<'a>,
+        address: &Address<'a>,
+        cluster: bool,
+    ) -> &'static str {
+        self.needs.scratch = true;
+        self.needs.predicate = true;
+        let barrier = self.address(base, address, true);
+        let label = self.label();
+        if cluster {
+            put!(
+                self,
+                "mov.b32 {SCRATCH}, 0; cvta.shared::cluster.u64 {barrier}, {barrier}; isspacep.shared::cta %gsan_p, {barrier}; \
+                 @!%gsan_p bra $L__gsan_{label}; cvta.to.shared.u64 {barrier}, {barrier}; "
+            );
+        }
+        put!(
+            self,
+            "mbarrier.test_wait.parity.shared::cta.b64 %gsan_p, [{barrier}], 0; selp.b32 {SCRATCH}, 1, 0, %gsan_p; "
+        );
+        self.phase(barrier, names::PHASE);
+        if cluster {
+            put!(self, "$L__gsan_{label}: ");
+        }
+        SCRATCH
+    }
+
+    /// The hook behind a wait for an mbarrier.
+    pub(super) fn copy_waited(&mut self, phase: WaitedPhase<'_, '_>) {
+        self.needs.state = true;
+        let Some((base, address)) = phase.barrier else {
+            put!(self, "call.uni {}, ({STATE}, 0); ", names::COPY_WAITED);
+            return;
+        };
+        self.needs.scratch = true;
+        let barrier = self.address(base, address, true);
+        if phase.generic {
+            put!(self, "cvta.to.shared.u64 {barrier}, {barrier}; ");
+        }
+        let bits = match phase.parity {
+            Some(parity) => {
+                put!(self, "and.b32 {SCRATCH}, {parity}, 1; ");
+                names::PHASE
+            }
+            None => {
+                put!(self, "mov.b32 {SCRATCH}, 0; ");
+                names::PHASE | names::ANY_PARITY
+            }
+        };
+        self.phase(barrier, bits);
+        put!(
+            self,
+            "call.uni {}, ({STATE}, {SCRATCH}); ",
+            names::COPY_WAITED
+        );
+    }
+
+    /// [`SCRATCH`], which holds a parity, becomes the phase's name.
+    fn phase(&mut self, barrier: &str, bits: u32) {
+        put!(
+            self,
+            "cvt.u32.u64 %gsan_q, {barrier}; and.b32 %gsan_q, %gsan_q, 16777208; or.b32 {SCRATCH}, {SCRATCH}, %gsan_q; \
+             or.b32 {SCRATCH}, {SCRATCH}, {bits}; "
         );
     }
 

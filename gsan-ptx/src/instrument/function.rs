@@ -40,8 +40,8 @@ pub(super) struct Walker<'m, 'e> {
     pub(super) block: BlockHooks,
     pub(super) cluster: ClusterHooks,
     pub(super) copy_hooks: bool,
-    /// Whether a thread that leaves may have issued bulk copies.
-    copies_end: bool,
+    /// Whether there may be bulk copies whose end somebody has to look for.
+    pub(super) copies_end: bool,
     stale_nc: bool,
     grid_wait: bool,
     /// Whether the text names the size of shared memory, which instrumentation changes.

@@ -27,6 +27,8 @@ pub struct BulkCopy<'i, 'a> {
     pub barrier: Option<&'i Address<'a>>,
     /// The copy's shared memory, or the mbarrier, may be another block's.
     pub cluster: bool,
+    /// It goes to several blocks.
+    pub multicast: bool,
 }
 
 /// The global memory of a bulk copy.
@@ -189,5 +191,6 @@ fn bulk<'i, 'a>(instruction: &'i Instruction<'a>) -> Result<BulkCopy<'i, 'a>, &'
         remote,
         barrier,
         cluster: load && (multicast || has("shared::cluster")),
+        multicast,
     })
 }

@@ -65,6 +65,7 @@ fn every_removed_edge_is_noticed() {
         Edge::CopyWait,
         Edge::CopyGroups,
         Edge::CopyExit,
+        Edge::CopyBarrier,
     ];
     alive.retain(|e| !by_unit_tests.contains(e));
     assert_eq!(alive, [], "nobody noticed that these edges were missing");
