@@ -3,7 +3,9 @@
 
 use gsan_device::layout::{ScalarClock, Scope, ShadowCell};
 use gsan_host::report::Outcome;
-use gsan_host::{Arg, Buffer, CellFormat, CellState, LaunchSpec, MemoryKind, Session};
+use gsan_host::{
+    Arg, Buffer, CellFormat, CellState, LaunchSpec, MemoryKind, Session, TensorSpec, TensorType,
+};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static SIMULATOR: Mutex<()> = Mutex::new(());
@@ -14,6 +16,9 @@ const SCOPES: [(&str, Scope); 3] = [
     ("gpu", Scope::Gpu),
     ("sys", Scope::Sys),
 ];
+
+/// Of the buffer: 40 rows of 40 words.
+const BYTES: u64 = 40 * 40 * 4;
 
 /// A simulated device of `sms` SMs in the classic shape, and a buffer of zeros.
 struct Classic {
@@ -41,7 +46,7 @@ impl Classic {
             .cell(CellFormat::Reference)
             .build()
             .unwrap();
-        let data = session.alloc("data", 256, MemoryKind::Device, 0).unwrap();
+        let data = session.alloc("data", BYTES, MemoryKind::Device, 0).unwrap();
         Classic {
             session,
             data,
@@ -51,17 +56,46 @@ impl Classic {
 
     /// Runs `body` as a kernel of `blocks` blocks of one thread; `%p` is the buffer, `%block` the block.
     fn run(&mut self, blocks: u32, body: &str) {
+        self.run_threads(blocks, 1, body);
+    }
+
+    fn run_threads(&mut self, blocks: u32, threads: u32, body: &str) {
         let text = format!(
-            ".version 7.0\n.target sm_70\n.address_size 64\n\
+            ".version 7.0\n.target sm_80\n.address_size 64\n\
              .visible .entry row(.param .u64 p)\n{{\n.reg .pred %yes;\n.reg .b32 %block, %old, %polls;\n.reg .b64 %p, %long;\n\
              ld.param.u64 %p, [p];\nmov.u32 %block, %ctaid.x;\n{body}\nEND:\nret;\n}}\n"
         );
         let module = self.session.load_module("row.ptx", &text).unwrap();
         let stream = self.session.default_stream(0).unwrap();
-        let spec = LaunchSpec::new(module, "row", [blocks, 1, 1], [1, 1, 1], stream);
+        let spec = LaunchSpec::new(module, "row", [blocks, 1, 1], [threads, 1, 1], stream);
         self.session
             .launch(&spec.arg(Arg::Pointer(self.data.address)))
             .unwrap();
+    }
+
+    /// Runs `body` as a kernel of one thread; `%map` is a map of a tensor of 35 rows of 37 elements, whose rows are 40 apart, with
+    /// boxes of `rows` by 32, `%at` the block's shared memory, `%bar` an mbarrier.
+    fn run_with_map(&mut self, ty: TensorType, bytes: u64, rows: u32, body: &str) {
+        let text = format!(
+            ".version 8.6\n.target sm_100a\n.address_size 64\n\
+             .visible .entry row(.param .align 64 .b8 map_of[128])\n{{\n.reg .pred %yes;\n.reg .b32 %at, %bar;\n.reg .b64 %map, %state;\n\
+             .shared .align 128 .b8 tile[8192];\n.shared .align 8 .b64 full;\n\
+             mov.b64 %map, map_of;\ncvta.param.u64 %map, %map;\nmov.u32 %at, tile;\nmov.u32 %bar, full;\n{body}\nret;\n}}\n"
+        );
+        let module = self.session.load_module("row.ptx", &text).unwrap();
+        let stream = self.session.default_stream(0).unwrap();
+        let tensor = TensorSpec {
+            ty,
+            extents: vec![37, 35],
+            strides: vec![40 * bytes],
+            boxes: vec![32, rows],
+            steps: Vec::new(),
+            swizzle: 0,
+            fill_nan: false,
+        };
+        let map = self.session.tensor_map(self.data.address, &tensor).unwrap();
+        let spec = LaunchSpec::new(module, "row", [1, 1, 1], [1, 1, 1], stream);
+        self.session.launch(&spec.arg(map)).unwrap();
     }
 
     fn cell(&mut self, word: u64) -> ShadowCell {
@@ -75,6 +109,22 @@ impl Classic {
     fn epoch(&mut self, thread: u32) -> u32 {
         let thread = self.session.thread_state(thread).unwrap().unwrap();
         thread.state.epoch
+    }
+
+    /// Whether exactly those words of the 40 by 40 have been touched, by a write or by a read.
+    fn touched(mut self, write: bool, expected: &dyn Fn(u64, u64) -> bool) {
+        for word in 0..1600 {
+            let (row, column) = (word / 40, word % 40);
+            let cell = self.cell(word);
+            let found = (!readers(cell).is_empty(), !cell.write.is_empty());
+            let touched = expected(row, column);
+            assert_eq!(
+                found,
+                (touched && !write, touched && write),
+                "row {row}, column {column}"
+            );
+        }
+        self.silent();
     }
 
     fn silent(self) {
@@ -392,4 +442,108 @@ fn more_mbarrier_phases_than_epochs() {
         (report.outcome, report.races.len()),
         (Outcome::Completed, 0)
     );
+}
+
+/// `cp.async` by 128 threads, of which 5 to 116 copy: their words are read, and nothing else is touched.
+#[test]
+fn asynchronous_copies_read_what_they_copy() {
+    let mut classic = Classic::new(1);
+    classic.run_threads(
+        1,
+        128,
+        ".shared .align 4 .b8 tile[512];\n.reg .b32 %at;\n.reg .pred %no;\n\
+         mov.u32 %old, %tid.x;\nmul.wide.u32 %long, %old, 4;\nadd.u64 %p, %p, %long;\n\
+         shl.b32 %at, %old, 2;\nmov.u32 %polls, tile;\nadd.u32 %at, %at, %polls;\n\
+         setp.ge.u32 %yes, %old, 5;\nsetp.ge.u32 %no, %old, 117;\n@!%yes bra END;\n@%no bra END;\n\
+         cp.async.ca.shared.global [%at], [%p], 4;\ncp.async.commit_group;\ncp.async.wait_group 0;",
+    );
+    for word in 0..160 {
+        let cell = classic.cell(word);
+        if (5..117).contains(&word) {
+            assert_eq!((readers(cell).len(), cell.num_reads), (1, 1), "{word}");
+            assert!(cell.write.is_empty(), "{word}");
+        } else {
+            assert_eq!(cell, ShadowCell::default(), "{word}");
+        }
+    }
+    classic.silent();
+}
+
+const LOAD_BOX: &str = "mbarrier.init.shared::cta.b64 [%bar], 1;\nmbarrier.arrive.expect_tx.shared::cta.b64 %state, [%bar], 4096;\n\
+    cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%at], [%map, {X, Y}], [%bar];\n\
+    AGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 %yes, [%bar], 0;\n@!%yes bra AGAIN;";
+const STORE_BOX: &str = "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%map, {X, Y}], [%at];\n\
+    cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;";
+
+/// A box of 32 by 32 at three corners of a tensor of 35 by 37 in rows of 40: the cells of its elements inside the tensor are read,
+/// or written, and no others. So are single rows, gathered and scattered.
+#[test]
+fn tensor_copies_touch_what_is_inside() {
+    for (x, y) in [(4, 8), (28, 8), (4, 32)] {
+        for (body, write) in [(LOAD_BOX, false), (STORE_BOX, true)] {
+            let body = body
+                .replace('X', &x.to_string())
+                .replace('Y', &y.to_string());
+            let mut classic = Classic::new(1);
+            classic.run_with_map(TensorType::U32, 4, 32, &body);
+            let rows = y..35.min(y + 32);
+            classic.touched(write, &|row, column| {
+                rows.contains(&row) && (x..37.min(x + 32)).contains(&column)
+            });
+        }
+    }
+    // Two of these rows are outside.
+    let rows = [1, 3, 34, 36];
+    let gather = LOAD_BOX
+        .replace("{X, Y}", "{8, 1, 3, 34, 36}")
+        .replace("4096", "512")
+        .replace("global.tile.", "global.tile::gather4.");
+    let scatter = STORE_BOX
+        .replace("{X, Y}", "{8, 1, 3, 34, 36}")
+        .replace("cta.tile.", "cta.tile::scatter4.");
+    for (body, write) in [(gather, false), (scatter, true)] {
+        let mut classic = Classic::new(1);
+        classic.run_with_map(TensorType::U32, 4, 1, &body);
+        classic.touched(write, &|row, column| {
+            row < 35 && rows.contains(&row) && (8..37).contains(&column)
+        });
+    }
+}
+
+/// An addition through a tensor map is one relaxed read-modify-write at gpu scope per element.
+#[test]
+fn tensor_reductions_are_relaxed_atomics() {
+    for (ty, bytes) in [
+        (TensorType::I32, 4),
+        (TensorType::U64, 8),
+        (TensorType::F16, 2),
+        (TensorType::Bf16, 2),
+    ] {
+        let mut classic = Classic::new(1);
+        let body = STORE_BOX
+            .replace("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")
+            .replace("cta.tile.", "cta.add.tile.")
+            .replace("{X, Y}", "{0, 0}");
+        classic.run_with_map(ty, bytes, 1, &body);
+        for word in 0..80 {
+            let cell = classic.cell(word);
+            if word >= 8 * bytes {
+                assert_eq!(cell, ShadowCell::default(), "{word}");
+                continue;
+            }
+            let reads = readers(cell);
+            // Two elements of two bytes share a cell.
+            assert!(
+                reads.len() == 1 && (1..=2).contains(&cell.num_reads),
+                "{word}"
+            );
+            assert_eq!(
+                (reads[0].scope(), cell.write.scope()),
+                (Scope::Gpu, Scope::Gpu),
+                "{word}"
+            );
+            assert!(!cell.write.is_release(), "{word}");
+        }
+        classic.silent();
+    }
 }
