@@ -184,9 +184,22 @@ fn odd_forms_assemble() {
     );
     let asynchronous = kernel("ld.param.u64 %rd1, [p]; @%p1 st.async.mmio.release.sys.global.u32 [%rd1], 1; red.async.mmio.release.sys.global.add.u32 [%rd1], 1; ret;")
         .replace("sm_90a", "sm_100a");
+    let copies = kernel(
+        ".shared .align 128 .b8 t[256]; .shared .align 8 .b64 m[2]; ld.param.u64 %rd1, [p]; mov.u32 %r1, t; mov.u32 %r2, 64; mov.u32 %r3, m; mov.u64 %rd2, m;
+         @%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd1+16], [%r1], %r2; cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%rd1], [t], 64;
+         cp.async.bulk.commit_group; @!%p1 cp.async.bulk.wait_group 1; cp.async.bulk.wait_group.read 0; cp.async.bulk.prefetch.L2.global [%rd1], 64;
+         @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, [%r3+8];
+         cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [t], [%rd1], 64, [m];
+         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1], %r2, [%rd2], %h0;
+         cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r1, -1}], [%r1]; cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%rd1, {4}], [t];
+         cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%r1], [%rd1, {%r1, %r2, 0, 1, 2}], [%r3], %rd1;
+         W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra W; @%p1 mbarrier.test_wait.shared.b64 %p1, [m+8], %rd1;
+         mapa.shared::cluster.u32 %r2, %r3, 1; cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r2], [%r1], 64, [%r2]; ret;",
+    );
     check(
         &ptxas,
         vec![
+            ("copies.ptx".into(), copies),
             ("async.ptx".into(), asynchronous),
             ("odd.ptx".into(), odd),
             ("ws.ptx".into(), ws_with_loads),
