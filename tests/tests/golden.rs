@@ -123,6 +123,16 @@ fn a_load_that_may_be_stale() {
 }
 
 #[test]
+fn a_bulk_copy_that_was_not_waited_for() {
+    check("bulk_groups_racy");
+}
+
+#[test]
+fn a_source_that_is_given_away_when_its_copy_is_issued() {
+    check("tensor_load_early_racy");
+}
+
+#[test]
 fn nothing_found() {
     check("flag_handoff_fixed");
 }
