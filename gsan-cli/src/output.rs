@@ -70,8 +70,13 @@ impl Reporter {
         }
         const SHOWN: usize = 20;
         for u in report.unsupported.iter().take(SHOWN) {
+            let how = if u.partly {
+                "only approximated"
+            } else {
+                "not checked"
+            };
             warn(&format!(
-                "{}:{}: not checked: {} ({})",
+                "{}:{}: {how}: {} ({})",
                 u.module,
                 u.ptx_line,
                 clean(u.text.trim()),
@@ -85,7 +90,7 @@ impl Reporter {
         }
         if report.unsupported.len() > SHOWN {
             warn(&format!(
-                "{} more instructions are not checked; see the report",
+                "{} more instructions are not checked or only approximated; see the report",
                 report.unsupported.len() - SHOWN
             ));
         }

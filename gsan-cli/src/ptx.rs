@@ -11,7 +11,14 @@ pub const RUNTIME: &str = gsan_host::CellFormat::Wide.built_in_runtime();
 /// A file's text. Whether it is PTX shows when it is instrumented or loaded: large files are parsed once.
 pub fn read(path: &Path) -> Result<String> {
     let mut bytes = input::read(path)?;
-    let text = gsan_ptx::parse::text_of(&bytes).map_err(|e| syntax(path, "", &e))?;
+    let text = gsan_ptx::parse::text_of(&bytes).map_err(|e| {
+        // One bad byte in a text is best seen in its line; a binary file has none.
+        let shown = match bytes.starts_with(b"\x7fELF") {
+            true => "".into(),
+            false => String::from_utf8_lossy(&bytes),
+        };
+        syntax(path, &shown, &e)
+    })?;
     if text.is_empty() {
         return Ok(String::new());
     }
@@ -39,11 +46,13 @@ pub fn instrument(path: &Path, text: &str) -> Result<Instrumented> {
             );
             Failure::at(path, text, (line, column), what)
         }
-        other => Failure::input(format_args!(
-            "{}: {}",
-            path.display(),
-            one_line(&other.to_string())
-        )),
+        other => {
+            let message = one_line(&other.to_string());
+            match other.place() {
+                Some(place) => Failure::at(path, text, place, message),
+                None => Failure::input(format_args!("{}: {message}", path.display())),
+            }
+        }
     })
 }
 

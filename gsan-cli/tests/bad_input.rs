@@ -58,7 +58,7 @@ fn files_of_every_wrong_kind() {
     let missing = Path::new("no/such/file");
     for (file, part) in [
         (&*dir, "Is a directory"),
-        (&empty, "no `.version` directive"),
+        (&empty, "the file is empty"),
         (&source, "compile the source with `nvcc -lineinfo -ptx`"),
         (&graph, "`gsan graph check` operator graphs"),
         (&binary, "not UTF-8 text"),
@@ -98,6 +98,33 @@ fn files_of_every_wrong_kind() {
                 part,
             );
         }
+    }
+}
+
+/// What is wrong with a module is shown in its line, also where that is no mistake of syntax.
+#[test]
+fn a_caret_under_what_is_wrong() {
+    let head = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\nret;\n";
+    let with = |from: &str, to: &str| format!("{head}}}\n").replacen(from, to, 1).into_bytes();
+    let mut stray = with("ret;", "? ret;");
+    let at = stray.iter().position(|b| *b == b'?').unwrap();
+    stray[at] = 0xff;
+    for (name, text, line, caret) in [
+        ("cut.ptx", head.as_bytes().to_vec(), "7 | ", 4),
+        ("narrow.ptx", with("64", "32"), "3 | .address_size 32", 4),
+        ("old.ptx", with("sm_90", "sm_60"), "2 | .target sm_60", 12),
+        ("stray.ptx", stray, "6 | \u{fffd} ret;", 4),
+    ] {
+        let file = scratch(name, text);
+        let (code, _, err) = gsan(&[
+            OsStr::new("instrument"),
+            file.as_os_str(),
+            "-o".as_ref(),
+            "-".as_ref(),
+        ]);
+        let lines: Vec<&str> = err.lines().collect();
+        assert_eq!((code, lines.len()), (2, 4), "{err}");
+        assert_eq!((lines[2], lines[3].find('^')), (line, Some(caret)), "{err}");
     }
 }
 

@@ -565,6 +565,49 @@ fn printing_and_formats_do_not_mix_up_the_streams() {
     assert_eq!(sarif["version"], "2.1.0");
 }
 
+/// A kernel that can have no hooks has no instrumented places, and what is only approximated is not called unchecked.
+#[test]
+fn what_is_not_checked_and_what_is_approximated() {
+    let module = |attributes: &str, body: &str| {
+        format!(
+            ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p) {attributes}\n{{\n\
+             .reg .b64 %a; .reg .b32 %r;\nld.param.u64 %a, [p];\n{body}\nret;\n}}\n"
+        )
+    };
+    let load = "ld.global.u32 %r, [%a];";
+    let bounded = module(
+        ".maxnreg 168",
+        &format!("{load} {load} setmaxnreg.dec.sync.aligned.u32 40;"),
+    );
+    let bounded = scratch("bounded.ptx", bounded);
+    let got = finish(&["instrument", bounded.to_str().unwrap(), "-o", "/dev/null"]);
+    assert!(
+        got.err
+            .contains("1 kernel, 0 places instrumented, 1 not checked")
+            && got.err.contains(" 0 repeated checks"),
+        "{}",
+        got.err
+    );
+
+    let thrown_away = scratch(
+        "thrown.ptx",
+        module("", "atom.global.cas.b32 _, [%a], 0, 1;"),
+    );
+    let place = thrown_away.to_str().unwrap();
+    let args = "--kernel k --grid 1 --block 1 --arg buf:u32[1] --device sim";
+    let run: Vec<&str> = ["run", place].into_iter().chain(args.split(' ')).collect();
+    for args in [&run[..], &["instrument", place, "-o", "/dev/null"]] {
+        let got = finish(args);
+        assert_eq!(got.code, 0, "{}", got.err);
+        assert!(
+            got.err.contains("thrown.ptx:8: only approximated: atom")
+                && !got.err.contains("8: not checked"),
+            "{}",
+            got.err
+        );
+    }
+}
+
 #[test]
 fn what_was_left_out_is_said_on_demand_and_always_in_json() {
     let got = handoff("handoff_fixed", &[]);

@@ -13,7 +13,8 @@ pub fn excerpt(text: &str, line: usize, column: usize) -> String {
 /// The same for a text that stands inside of a file, whose own number of the line is `shown_as`.
 pub fn excerpt_of(text: &str, line: usize, column: usize, shown_as: usize) -> String {
     let mut out = String::new();
-    let Some(line) = text.lines().nth(line.saturating_sub(1)) else {
+    // What lies behind the last line break is a line too: a file that is cut off ends there.
+    let Some(line) = text.split('\n').nth(line.saturating_sub(1)) else {
         return out;
     };
     let floor = |mut at: usize| {
@@ -58,7 +59,8 @@ mod tests {
     #[test]
     fn places_that_are_not_there_are_no_panic() {
         assert_eq!(excerpt("a", 2, 1), "");
-        assert_eq!(excerpt("", 1, 1), "");
+        assert_eq!(excerpt("", 1, 1), "  |\n1 | \n  | ^\n");
+        assert_eq!(excerpt("a\n", 2, 1), "  |\n2 | \n  | ^\n");
         assert_eq!(excerpt("é", 1, 2), "  |\n1 | é\n  | ^\n");
         assert_eq!(excerpt("a", 0, 0), "  |\n1 | a\n  | ^\n".replace('1', "0"));
         assert_eq!(excerpt("a", 1, usize::MAX), "  |\n1 | a\n  |  ^\n");

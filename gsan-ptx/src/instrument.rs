@@ -159,8 +159,15 @@ pub enum InstrumentError {
     #[error("the gsan runtime's PTX can't be used: {0}; rebuild it with `cargo xtask ptx`")]
     Runtime(String),
     /// 32-bit addresses.
-    #[error("the module has `.address_size {0}`; gsan needs 64: compile it for 64-bit device code")]
-    AddressSize(u32),
+    #[error(
+        "the module has `.address_size {bits}`; gsan needs 64: compile it for 64-bit device code"
+    )]
+    AddressSize {
+        /// The module's.
+        bits: u32,
+        /// Line and column of the directive.
+        place: (usize, usize),
+    },
     /// The target can't take the runtime.
     #[error(
         "the module's target is {target}, gsan's runtime needs sm_{needs} or later: compile it with -arch=sm_{needs}"
@@ -170,17 +177,20 @@ pub enum InstrumentError {
         target: String,
         /// The runtime's.
         needs: u32,
+        /// Line and column of the target.
+        place: (usize, usize),
     },
     /// No room for the hidden parameter.
     #[error(
-        "kernel `{kernel}` has {bytes} bytes of parameters; with gsan's own there may be {most}: pass some of them in memory"
+        "kernel `{kernel}` has {bytes} bytes of parameters; {most} are the most that leave room for gsan's own: pass some of them in \
+         memory"
     )]
     Parameters {
         /// The kernel.
         kernel: String,
         /// Bytes of its own parameters.
         bytes: u64,
-        /// The limit of PTX.
+        /// How many there may be.
         most: u64,
     },
     /// A kernel that can have no hooks calls functions that have some.
@@ -205,6 +215,19 @@ pub enum InstrumentError {
     },
 }
 
+impl InstrumentError {
+    /// Line and column of what is wrong, where that is one place.
+    pub fn place(&self) -> Option<(usize, usize)> {
+        match self {
+            InstrumentError::Parse(e) => Some((e.line, e.column)),
+            InstrumentError::AddressSize { place, .. } | InstrumentError::Target { place, .. } => {
+                Some(*place)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Instruments a module.
 ///
 /// # Errors
@@ -225,17 +248,19 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
     // The hooks are written while the module is read; what they depend on beyond their function is checked afterwards.
     let mut edits = Edits::new();
     let mut stream = Stream::new(text)?;
-    let (files, texts) = stream.debug_tables();
-    let mut walker = Walker::new(text, Locations::new(&files, texts), &mut edits, &mut out);
-    walker.configure(options);
+    let tables = stream.tables();
+    let locations = Locations::new(&tables.files, tables.texts);
+    let mut walker = Walker::new(text, locations, &mut edits, &mut out);
+    walker.configure(options, &tables.targets);
     let module = stream.functions(|before, function| walker.function(before, function))?;
     let linked = module
         .items
         .iter()
-        .any(|i| matches!(i, Item::Variable(v) if v.name == names::MODULE));
+        .any(|i| matches!(i, Item::Variable(v) if v.name == names::MODULE && v.linkage != Some("extern")));
     if !linked {
         walker.finish(&module, options.part)?;
     }
+    info::without_declarations(&mut out.entries);
     if out.blind_function {
         // Any kernel of the module may call it.
         out.entries.iter_mut().for_each(|e| e.intra_block = false);
@@ -298,7 +323,10 @@ fn runtime_for(
     options: &Options<'_>,
 ) -> Result<Runtime, InstrumentError> {
     if module.address_size != 64 {
-        return Err(InstrumentError::AddressSize(module.address_size));
+        return Err(InstrumentError::AddressSize {
+            bits: module.address_size,
+            place: place_of(text, ".address_size"),
+        });
     }
     reserved_name(text)?;
     let runtime = Runtime::prepare(options, &module_names(module))?;
@@ -307,9 +335,18 @@ fn runtime_for(
         Some(target) => Err(InstrumentError::Target {
             target: target.to_string(),
             needs: runtime.target,
+            place: place_of(text, target),
         }),
         None => Ok(runtime),
     }
+}
+
+/// Line and column of the first token that reads so.
+fn place_of(text: &str, word: &str) -> (usize, usize) {
+    let tokens = Tokens::new(text);
+    let found = (0..tokens.len()).find(|&i| tokens.text(i) == word);
+    let at = ParseError::at(text, found.map_or(0, |i| tokens.start(i)), "");
+    (at.line, at.column)
 }
 
 /// The version of PTX that the kernels' parameters need with the hidden one: beyond 4096 bytes 8.1.
@@ -325,7 +362,7 @@ fn parameters_version(entries: &[EntryInfo]) -> Result<(u32, u32), InstrumentErr
             return Err(InstrumentError::Parameters {
                 kernel: entry.name.clone(),
                 bytes,
-                most: NEW,
+                most: (NEW - 8) / 8 * 8,
             });
         }
         if with_ours > OLD {

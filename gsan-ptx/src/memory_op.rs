@@ -8,8 +8,10 @@
 //! `atom.cas.b128.relaxed.gpu.global`), so they are read as a set.
 
 mod copy;
+mod used;
 
 pub use copy::{AsyncCopy, BulkCopy, BulkGroup, Remote};
+pub use used::{MOST_STRONG, Piece};
 
 use crate::ast::{Address, Instruction, Operand, Space};
 use crate::hook::{Access, OpWord, Order, Scope};
@@ -67,6 +69,8 @@ pub struct MemoryOp<'i, 'a> {
     pub copy: Option<AsyncCopy<'i, 'a>>,
     /// Carried out later than issued: `st.async`, `red.async`.
     pub asynchronous: bool,
+    /// The bytes of it that are accessed, one bit each, where that is not all of them.
+    pub used: Option<u32>,
 }
 
 impl MemoryOp<'_, '_> {
@@ -289,7 +293,7 @@ fn load_store<'i, 'a>(instruction: &'i Instruction<'a>, access: Access) -> Effec
             Some(order) => (order, scope(instruction).unwrap_or(Scope::Gpu)),
         }
     };
-    Effect::Access(MemoryOp {
+    let mut op = MemoryOp {
         access,
         order,
         scope,
@@ -308,7 +312,10 @@ fn load_store<'i, 'a>(instruction: &'i Instruction<'a>, access: Access) -> Effec
         comparand: None,
         copy: None,
         asynchronous: false,
-    })
+        used: None,
+    };
+    op.leave_out(used::named_elements(instruction, load, size));
+    Effect::Access(op)
 }
 
 /// `atom` and `red`. Without `.sem` they are relaxed, without `.scope` they mean the device.
@@ -357,20 +364,22 @@ fn atomic<'i, 'a>(instruction: &'i Instruction<'a>, returns: bool) -> Effect<'i,
         comparand,
         copy: None,
         asynchronous: false,
+        used: None,
     })
 }
 
 /// `st.async`, `st.bulk`, `red.async`. Those to global memory are releases of system scope; what they release is what was before
-/// they were issued, so they are taken as carried out at once.
+/// they were issued, so they are taken as carried out at once. Those to shared memory complete on an mbarrier, which is an operand
+/// more: so without a space it is known, too, where they go.
 fn async_store<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
+    let completes = address(instruction.operands.get(2)).is_some();
     match space(instruction) {
         Some(space @ (Space::Shared | Space::SharedCluster)) => return Effect::Private(space),
-        Some(Space::Global) if instruction.has("async") => {}
-        _ => {
-            return Effect::Unsupported(
-                "asynchronous and bulk stores to global memory are not checked",
-            );
+        None if instruction.has("async") && completes => {
+            return Effect::Private(Space::SharedCluster);
         }
+        None | Some(Space::Global) if instruction.has("async") => {}
+        _ => return Effect::Unsupported("bulk stores to global memory are not checked"),
     }
     let strong = match instruction.opcode {
         "red" => atomic(instruction, false),
@@ -447,5 +456,6 @@ fn plain<'i, 'a>(
         comparand: None,
         copy,
         asynchronous: false,
+        used: None,
     })
 }

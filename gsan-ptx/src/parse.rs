@@ -9,6 +9,8 @@ mod function;
 mod operand;
 mod statement;
 
+pub(crate) use expression::integer;
+
 use crate::ast::{FileEntry, Function, Item, Module, ParseError};
 use crate::excerpt::excerpt;
 use crate::site::DebugTexts;
@@ -31,20 +33,29 @@ pub fn parse(text: &str) -> Result<Module<'_>, ParseError> {
 /// those mostly in the cache.
 pub(crate) struct Stream<'a>(Parser<'a>);
 
+/// See [`Stream::tables`].
+pub(crate) struct Tables<'a> {
+    /// The words of `.target`.
+    pub(crate) targets: Vec<&'a str>,
+    pub(crate) files: Vec<FileEntry<'a>>,
+    pub(crate) texts: DebugTexts<'a>,
+}
+
 impl<'a> Stream<'a> {
     pub(crate) fn new(text: &'a str) -> Result<Stream<'a>> {
         Parser::new(text).map(Stream)
     }
 
-    /// What is needed before the functions are read, though it may stand behind them: the files that `.loc` names, and
-    /// the sections with the names of inlined functions. Errors are left to [`Stream::functions`].
-    pub(crate) fn debug_tables(&mut self) -> (Vec<FileEntry<'a>>, DebugTexts<'a>) {
+    /// What is needed before the functions are read, though it may stand behind them: the module's targets, the files that
+    /// `.loc` names, and the sections with the names of inlined functions. Errors are left to [`Stream::functions`].
+    pub(crate) fn tables(&mut self) -> Tables<'a> {
         let parser = &mut self.0;
         let mut module = Module::default();
         while let Some(kind) = parser.peek() {
             let result = match (kind, parser.word()) {
                 (Kind::DotWord, ".file") => parser.file(),
                 (Kind::DotWord, ".section") => parser.section(&mut module),
+                (Kind::DotWord, ".target") => parser.target(&mut module),
                 _ => {
                     parser.bump();
                     Ok(())
@@ -67,7 +78,11 @@ impl<'a> Stream<'a> {
                 _ => {}
             }
         }
-        (std::mem::take(&mut parser.files), texts)
+        Tables {
+            targets: module.target,
+            files: std::mem::take(&mut parser.files),
+            texts,
+        }
     }
 
     /// Reads the module and hands each function to `visit`, with the items that stand before it. In the result the bodies have
@@ -377,6 +392,9 @@ impl<'a> Parser<'a> {
                 each(before, function);
             }
         }
+        if self.kinds.is_empty() {
+            return Err(self.error_at(0, "the file is empty: this is not PTX"));
+        }
         if module.version.is_none() {
             return Err(self.error_at(0, "no `.version` directive: this is not a PTX file"));
         }
@@ -439,15 +457,7 @@ impl<'a> Parser<'a> {
                 module.version_span = span;
                 self.bump();
             }
-            ".target" => {
-                self.bump();
-                loop {
-                    module.target.push(self.ident("a target such as sm_90a")?);
-                    if !self.eat(Kind::Comma) {
-                        break;
-                    }
-                }
-            }
+            ".target" => self.target(module)?,
             ".address_size" => {
                 self.bump();
                 module.address_size = self.small_number("32 or 64")?;
@@ -501,6 +511,17 @@ impl<'a> Parser<'a> {
             }
         }
         Ok(())
+    }
+
+    /// `.target sm_90a, debug`
+    fn target(&mut self, module: &mut Module<'a>) -> Result<()> {
+        self.bump();
+        loop {
+            module.target.push(self.ident("a target such as sm_90a")?);
+            if !self.eat(Kind::Comma) {
+                return Ok(());
+            }
+        }
     }
 
     /// `.file INDEX ["DIRECTORY"] "NAME"[, TIMESTAMP, SIZE]`, at module level or in a body.

@@ -59,6 +59,29 @@ fn the_clusters_barrier() {
     );
 }
 
+/// The newest target that the module names decides, not what its comments say.
+#[test]
+fn whether_a_module_may_have_clusters() {
+    let barrier = "barrier.cluster.arrive; barrier.cluster.wait;";
+    let module = kernel(&format!("{ACCESS}{barrier}"));
+    let followed = |text: &str| run(text).text.contains("call.uni __gsan_cluster_arrive");
+    assert!(followed(&module));
+    assert!(followed(&format!(
+        "// from code for .target sm_80\n{module}"
+    )));
+    assert!(followed(
+        &module.replace("sm_90a", "sm_80\n.target sm_90a, debug")
+    ));
+    // A hook for clusters does not assemble for an older one.
+    let old = module
+        .replace("sm_90a", "sm_80")
+        .replace(barrier, "ld.acquire.gpu.u32 %r1, [%rd1];");
+    let old = run(&format!(
+        "// also built for .target sm_90, with ::cluster\n{old}"
+    ));
+    assert!(!old.text.contains("isspacep.shared::cluster"));
+}
+
 #[test]
 fn flags_and_mbarriers_in_shared_memory() {
     for text in [

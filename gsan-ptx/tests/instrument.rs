@@ -57,6 +57,18 @@ fn weak_accesses_have_one_hook_before() {
     );
 }
 
+/// `.unified` says of a variable that it is in unified memory, nothing more.
+#[test]
+fn a_unified_address_is_like_any_other() {
+    let plain = checked("ld.global.u32 %r1, [%rd1+4];");
+    assert_eq!(
+        checked("ld.global.u32 %r1, [%rd1+4].unified;"),
+        plain.replacen("[%rd1+4];", "[%rd1+4].unified;", 1)
+    );
+    let hint = checked("ld.global.L2::cache_hint.u32 %r1, [%rd1].unified, %rd2;");
+    assert!(hint.starts_with("call.uni __gsan_access"), "{hint}");
+}
+
 #[test]
 fn guards_are_jumped_over_in_both_senses() {
     let load = op(Access::Load, 4, Order::Weak, Scope::None);
@@ -263,6 +275,10 @@ fn what_orders_blocks_without_a_hook_is_listed() {
     );
     let nested = run(&kernel("call.uni (%r1), cudaLaunchDeviceV2, (%rd1, %rd2);"));
     assert!(nested.unsupported[0].why.contains("launched by kernels"));
+    let nested = run(&kernel(
+        "call.uni (%rd1), __cudaCDP2GetParameterBufferV2, (%rd1);",
+    ));
+    assert!(nested.unsupported[0].why.contains("does not support"));
 }
 
 #[test]
@@ -286,6 +302,107 @@ fn a_hook_does_not_part_a_pragma_from_its_load() {
     );
     // Another pragma belongs to no load.
     assert!(body(".pragma \"nounroll\";\nld.global.u32 %r1, [%rd1];").starts_with(".pragma"));
+}
+
+/// The hooks' addresses, sizes and elements' sizes in the text of one instruction.
+fn pieces(text: &str) -> Vec<(String, u32, u32)> {
+    let (mut found, mut address) = (Vec::new(), String::new());
+    for part in body(text).split(';').map(str::trim) {
+        if let Some(sum) = part.strip_prefix("add.s64 %gsan_a, ") {
+            address = sum.replace(", ", "+");
+        }
+        let hook = ["__gsan_access", "(%gsan_c), __gsan_sync_before"]
+            .iter()
+            .find_map(|hook| part.split_once(&format!("{hook}, (%gsan_s, ")));
+        if let Some((_, arguments)) = hook {
+            let mut arguments = arguments.split(", ");
+            let at = arguments.next().unwrap().replace("%gsan_a", &address);
+            let op = OpWord(arguments.next().unwrap().parse().unwrap());
+            found.push((at, op.size(), op.size() >> (op.0 >> 22 & 7)));
+        }
+    }
+    found
+}
+
+#[test]
+fn bytes_that_nobody_uses_are_not_checked() {
+    let list = |of: &[(&str, u32, u32)]| -> Vec<(String, u32, u32)> {
+        of.iter()
+            .map(|(at, size, element)| (at.to_string(), *size, *element))
+            .collect()
+    };
+    let load = "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd1];";
+    for (mask, expected) in [
+        ("0xff", &[("%rd1", 8, 4)][..]),
+        ("4095", &[("%rd1", 8, 4), ("%rd1+8", 4, 4)]),
+        ("0xf00f", &[("%rd1", 4, 4), ("%rd1+12", 4, 4)]),
+        ("0xff2", &[("%rd1+1", 1, 1), ("%rd1+4", 8, 4)]),
+        ("0xffff", &[("%rd1", 16, 4)]),
+        ("0xffffffff", &[("%rd1", 16, 4)]),
+        ("what", &[("%rd1", 16, 4)]),
+        ("0", &[]),
+    ] {
+        let text = format!(".pragma \"used_bytes_mask {mask}\"; {load}");
+        assert_eq!(pieces(&text), list(expected), "{mask}");
+    }
+    // It belongs to a load, and to the next one only.
+    let store = ".pragma \"used_bytes_mask 0xf\"; st.global.v4.u32 [%rd1], {%r1, %r2, %r3, %r4};";
+    assert_eq!(pieces(store), list(&[("%rd1", 16, 4)]));
+    let next = format!(".pragma \"used_bytes_mask 0xf\"; {load} {load}");
+    assert_eq!(pieces(&next), list(&[("%rd1", 4, 4), ("%rd1", 16, 4)]));
+}
+
+#[test]
+fn elements_without_a_name_are_not_accessed() {
+    let odd = |first: &str, second: &str| format!("{{{first}, {second}, {first}, {second}}}");
+    for (text, at) in [
+        (
+            format!("st.global.v4.b32 [%rd1], {};", odd("%r1", "_")),
+            ["%rd1", "%rd1+8"],
+        ),
+        (
+            format!("st.v4.b32 [%rd1], {};", odd("_", "%r1")),
+            ["%rd1+4", "%rd1+12"],
+        ),
+        (
+            format!("ld.global.nc.v4.b32 {}, [%rd1];", odd("_", "%r1")),
+            ["%rd1+4", "%rd1+12"],
+        ),
+    ] {
+        let found = pieces(&text);
+        let expected = at.map(|at| (at.to_string(), 4, 4));
+        assert_eq!(found, expected, "{text}");
+    }
+    let wide = pieces("ld.global.v4.b64 {_, %rd2, %rd3, _}, [%rd1];");
+    assert_eq!(wide, [("%rd1+8".to_string(), 16, 8)]);
+    let none = run(&kernel(
+        "ld.global.v2.b64 {_, _}, [%rd1]; cp.async.ca.shared.global [%r1], [%rd1], 4, 0;",
+    ));
+    assert_eq!((none.stats.sites(), none.stats.empty), (0, 2));
+    // A check of one element is none of its neighbour.
+    let both = run(&kernel(
+        "st.global.v2.b32 [%rd1], {%r1, _}; st.global.v2.b32 [%rd1], {_, %r1}; st.global.b32 [%rd1], %r1;",
+    ));
+    assert_eq!((both.stats.stores, both.stats.repeated), (2, 1));
+}
+
+/// Each piece of a strong access keeps what its hook before has returned.
+#[test]
+fn strong_vectors_with_elements_without_a_name() {
+    let element = OpWord::new(Access::Load, 4, Order::Acquire, Scope::Gpu).0;
+    assert_eq!(
+        body("ld.acquire.gpu.global.v4.b32 {%r1, _, %r2, _}, [%rd1+4];"),
+        format!(
+            "add.s64 %gsan_a, %rd1, 4; call.uni (%gsan_c), __gsan_sync_before, (%gsan_s, %gsan_a, {element}, 0); \
+             add.s64 %gsan_a, %rd1, 12; call.uni (%gsan_c1), __gsan_sync_before, (%gsan_s, %gsan_a, {element}, 0); \
+             ld.acquire.gpu.global.v4.b32 {{%r1, _, %r2, _}}, [%rd1+4]; \
+             add.s64 %gsan_a, %gsan_a, -8; call.uni __gsan_sync_after, (%gsan_s, %gsan_a, {element}, 0, %gsan_c, 1); \
+             add.s64 %gsan_a, %gsan_a, 8; call.uni __gsan_sync_after, (%gsan_s, %gsan_a, {element}, 0, %gsan_c1, 1); "
+        )
+    );
+    // Such a load may synchronise even if nobody looks at any of it.
+    let unseen = body("ld.acquire.gpu.global.v2.b32 {_, _}, [%rd1];");
+    assert!(unseen.contains("__gsan_sync_after"), "{unseen}");
 }
 
 #[test]
@@ -324,11 +441,18 @@ fn versions_targets_and_names() {
     let error = |text: &str| instrument(text, &Options::new(STUB, "t")).unwrap_err();
     assert!(matches!(
         error(&kernel("ret;").replace("sm_90a", "sm_61")),
-        InstrumentError::Target { needs: 70, .. }
+        InstrumentError::Target {
+            needs: 70,
+            place: (2, 9),
+            ..
+        }
     ));
     assert!(matches!(
         error(&kernel("ret;").replace("address_size 64", "address_size 32")),
-        InstrumentError::AddressSize(32)
+        InstrumentError::AddressSize {
+            bits: 32,
+            place: (3, 1)
+        }
     ));
     for name in ["__gsan_x", "%gsan_s", "$L__gsan_1"] {
         let InstrumentError::ReservedName { line, .. } =
@@ -448,6 +572,17 @@ fn entries_parameters_and_variables() {
             ("v", 32, 16, Space::Global),
         ]
     );
+    // A kernel that is declared before it is defined is one.
+    let declared = run(&text.replace(
+        ".entry b()",
+        ".entry b();\n.entry c();\n.entry c();\n.entry b()",
+    ));
+    let named: Vec<_> = declared
+        .entries
+        .iter()
+        .map(|e| (e.name.as_str(), e.defined))
+        .collect();
+    assert_eq!(named, [("a", true), ("c", false), ("b", true)]);
     assert!(result.globals[1].managed && result.globals[2].linkage.as_deref() == Some("extern"));
 }
 
@@ -491,6 +626,11 @@ fn counts() {
     );
     assert_eq!((stats.repeated, stats.private_generic), (1, 1));
     assert_eq!((stats.instructions, stats.sites()), (17, 6));
+    // An mbarrier's operations are no accesses to shared memory.
+    let barriers = run(&kernel(
+        "mbarrier.init.shared.b64 [%r1], 1; cp.async.mbarrier.arrive.shared.b64 [%r1]; ld.shared.u32 %r1, [%r2];",
+    ));
+    assert_eq!(barriers.stats.shared, 1);
 }
 
 #[test]
@@ -501,6 +641,16 @@ fn hand_linked_modules_stay_as_they_are() {
     let result = run(&text);
     assert!(result.already_linked && result.text == text && result.sites.is_empty());
     assert_eq!(result.entries[0].params.len(), 2);
+    // A module that only declares the runtime's variable has not got it.
+    let declared = kernel("ret;").replacen(
+        ".visible .entry",
+        ".extern .global .align 8 .b8 __gsan_module[24];\n.visible .entry",
+        1,
+    );
+    assert!(matches!(
+        instrument(&declared, &Options::new(STUB, "t")),
+        Err(InstrumentError::ReservedName { line: 4, .. })
+    ));
 }
 
 #[test]
@@ -588,6 +738,8 @@ fn kernels_with_many_parameters() {
         matches!(&error, InstrumentError::Parameters { bytes: 32764, .. }),
         "{error}"
     );
+    assert!(error.to_string().contains("32752 are the most"), "{error}");
+    assert!(with(32752, "8.7").is_ok() && with(32756, "8.7").is_err());
     assert!(
         with(4_000_000_000, "8.7").is_ok(),
         "ptxas says what is wrong with that"

@@ -382,7 +382,6 @@ fn what_touches_global_memory_and_is_not_checked() {
         "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2, %r3}], [%r3], {%rs1};",
         "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2}], [%r3];",
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add [%rd1], [%r1], %r2;",
-        "red.async.relaxed.cluster.add.u32 [%rd1], %r1, [%rd2];",
         "st.async.release.sys.global [%rd1], %r1;",
         "st.bulk.weak [%rd1], %rd2, 0;",
         "multimem.ld_reduce.global.add.f32 %f1, [%rd1];",
@@ -427,6 +426,23 @@ fn asynchronous_stores_to_global_memory_release() {
         (
             "red.async.release.gpu.global.add.u64 [%rd1], %rd2;",
             found(Access::Rmw, 8, Scope::Gpu),
+        ),
+        // Without a space the address is generic; one that completes on an mbarrier goes to shared memory.
+        (
+            "st.async.mmio.release.sys.u32 [%rd1], %r1;",
+            Is::Access(Access::Store, 4, Release, Scope::Sys, "generic"),
+        ),
+        (
+            "red.async.mmio.release.sys.add.u64 [%rd1], %rd2;",
+            Is::Access(Access::Rmw, 8, Release, Scope::Sys, "generic"),
+        ),
+        (
+            "st.async.weak.mbarrier::complete_tx::bytes.v2.u32 [%rd1], {%r1, %r2}, [%rd2];",
+            Is::Private(Space::SharedCluster),
+        ),
+        (
+            "red.async.relaxed.cluster.mbarrier::complete_tx::bytes.add.u32 [%rd1], %r1, [%rd2];",
+            Is::Private(Space::SharedCluster),
         ),
     ] {
         assert_eq!(is(instruction), expected, "{instruction}");

@@ -166,6 +166,9 @@ fn a_kernel_that_ptxas_allows_no_calls_has_none_and_says_so() {
     assert_eq!(calls(&result), 0);
     assert!(!result.entries[0].hooks && result.entries[0].changes_registers);
     assert_eq!((result.stats.sites(), result.stats.unsupported), (0, 1));
+    // What another check covers is not checked then, either.
+    let twice = run(&bounded(&format!("{ACCESS} {body}"))).stats;
+    assert_eq!((twice.repeated, twice.unsupported), (0, 2));
     assert_eq!(result.unsupported.len(), 1, "{:?}", result.unsupported);
     let said = &result.unsupported[0];
     assert!(!said.partly && said.why.starts_with("no access of this kernel is checked"));

@@ -325,7 +325,7 @@ fn declarations() {
 #[test]
 fn statements_of_all_kinds() {
     let text = kernel(
-        ".loc 1 7 3, function_name $L__i+4, inlined_at 2 8 9\n.pragma \"nounroll\";\n.shared .align 4 .b8 t[16];\n\
+        ".loc 1 7\n 3, function_name $L__i+4, inlined_at 2 8 9\n.pragma \"nounroll\";\n.shared .align 4 .b8 t[16];\n\
          L: { .reg .b32 a, b<4>; M: bra L; } ts: .branchtargets L, N; pr: .callprototype (.param .b32 _) _ (.param .b64 _) .noreturn; N:",
     );
     let module = parse(&text).unwrap();
@@ -382,7 +382,8 @@ fn fails(text: &str, line: usize, words: &str) {
 #[test]
 fn errors_say_what_and_where() {
     let head = ".version 8.7\n.target sm_90\n.address_size 64\n";
-    fails("", 1, "no `.version`");
+    fails("", 1, "empty");
+    fails("// nothing\n", 1, "empty");
     fails("hello world", 1, "begins a PTX file");
     fails(".target sm_90\n", 1, "no `.version`");
     fails(".version x\n", 1, "version number");
@@ -427,6 +428,10 @@ fn the_caret_stands_under_the_place() {
     let lines: Vec<&str> = shown.lines().collect();
     let caret = lines[4].chars().position(|c| c == '^').unwrap();
     assert_eq!(lines[3].chars().nth(caret), Some('?'), "{shown}");
+    // A file that is cut off ends behind its last line break.
+    let text = ".version 8.7\n.target sm_90\n.entry k() {\nret;\n";
+    let shown = parse(text).unwrap_err().render("k.ptx", text);
+    assert!(shown.ends_with("\n5 | \n  | ^\n"), "{shown}");
 }
 
 #[test]

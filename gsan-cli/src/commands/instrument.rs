@@ -21,7 +21,7 @@ pub fn run(args: &InstrumentArgs) -> Result<u8> {
     }
     for u in &done.unsupported {
         let partly = if u.partly {
-            "only partly checked"
+            "only approximated"
         } else {
             "not checked"
         };
@@ -40,9 +40,10 @@ pub fn run(args: &InstrumentArgs) -> Result<u8> {
         ));
     }
     output::eprint(&format!(
-        "{}, {} instrumented, {} not or partly checked\n",
+        "{}, {} instrumented, {} not checked or only approximated\n",
         plural(done.entries.len() as u64, "kernel"),
-        plural(done.sites.len() as u64, "place"),
+        // The sites of kernels whose hooks were taken back have numbers all the same.
+        plural(done.stats.sites(), "place"),
         done.unsupported.len()
     ));
     for line in instrumentation::lines(&Instrumentation::from(&done.stats)) {

@@ -30,15 +30,12 @@ pub(super) enum Before {
     Release,
 }
 
-/// Whether a module may have clusters, by its text: whatever concerns them needs sm_90, so a mention in a comment of an older one
-/// is none.
-pub(super) fn possible(text: &str) -> bool {
-    let target = text
-        .find(".target")
-        .and_then(|at| text[at..].find("sm_").map(|n| at + n))
-        .and_then(|at| super::target_number(&text[at..]));
+/// Whether a module for these targets may have clusters. Whatever concerns them needs sm_90; that a comment may mention them
+/// in a module which could have them does no harm.
+pub(super) fn possible(targets: &[&str], text: &str) -> bool {
     let words = ["::cluster", ".cluster", "mapa"];
-    target.is_some_and(|t| t >= 90) && words.iter().any(|w| text.contains(w))
+    let newest = targets.iter().filter_map(|t| super::target_number(t)).max();
+    newest.is_some_and(|t| t >= 90) && words.iter().any(|w| text.contains(w))
 }
 
 /// Whether a relaxed write in the function with this text may stand behind a fence that reaches the cluster. In a loop the fence

@@ -7,14 +7,15 @@ use super::copies::WaitedPhase;
 use super::edits::Edits;
 use crate::ast::{Address, Guard, Operand};
 use crate::hook::{OpWord, names};
+use crate::memory_op::MOST_STRONG;
 use std::fmt::Write;
 
 /// The state that `__gsan_state` returned.
 const STATE: &str = "%gsan_s";
 /// An address.
 pub(super) const ADDRESS: &str = "%gsan_a";
-/// What `__gsan_sync_before` returned.
-const CONTEXT: &str = "%gsan_c";
+/// What `__gsan_sync_before` returned, for each piece of an access.
+const CONTEXT: [&str; MOST_STRONG] = ["%gsan_c", "%gsan_c1", "%gsan_c2", "%gsan_c3"];
 
 /// A 32-bit value.
 pub(super) const SCRATCH: &str = "%gsan_r";
@@ -26,8 +27,8 @@ pub(super) struct Needs {
     state: bool,
     /// `%gsan_a`
     address: bool,
-    /// `%gsan_c`
-    context: bool,
+    /// How many of [`CONTEXT`].
+    contexts: usize,
     /// `%gsan_r`, `%gsan_q`
     scratch: bool,
     /// `%gsan_p`
@@ -37,6 +38,7 @@ pub(super) struct Needs {
 }
 
 /// How a hook gets the address.
+#[derive(Clone, Copy)]
 pub(super) enum Base<'a> {
     /// A 64-bit register.
     Wide(&'a str),
@@ -129,7 +131,8 @@ impl<'e> Emitter<'e> {
         ADDRESS
     }
 
-    fn add_offset(&mut self, offset: i64) {
+    /// Moves [`ADDRESS`].
+    pub(super) fn add_offset(&mut self, offset: i64) {
         if offset != 0 {
             put!(self, "add.s64 {ADDRESS}, {ADDRESS}, {offset}; ");
         }
@@ -263,24 +266,27 @@ impl<'e> Emitter<'e> {
         put!(self, "call.uni {}, ({STATE}, {groups}); ", names::COPY_WAIT);
     }
 
-    pub(super) fn sync_before(&mut self, address: &str, op: OpWord, site: usize) {
+    /// `piece` is the number of the access's piece.
+    pub(super) fn sync_before(&mut self, address: &str, op: OpWord, site: usize, piece: usize) {
         self.needs.state = true;
-        self.needs.context = true;
+        self.needs.contexts = self.needs.contexts.max(piece + 1);
         put!(
             self,
-            "call.uni ({CONTEXT}), {}, ({STATE}, {address}, {}, {site}); ",
+            "call.uni ({}), {}, ({STATE}, {address}, {}, {site}); ",
+            CONTEXT[piece],
             names::SYNC_BEFORE,
             op.0
         );
     }
 
     /// `success` is an immediate or [`Emitter::cas_success`]'s register.
-    pub(super) fn sync_after(&mut self, op: OpWord, site: usize, success: &str) {
+    pub(super) fn sync_after(&mut self, op: OpWord, site: usize, piece: usize, success: &str) {
         put!(
             self,
-            "call.uni {}, ({STATE}, {ADDRESS}, {}, {site}, {CONTEXT}, {success}); ",
+            "call.uni {}, ({STATE}, {ADDRESS}, {}, {site}, {}, {success}); ",
             names::SYNC_AFTER,
-            op.0
+            op.0,
+            CONTEXT[piece]
         );
     }
 
@@ -405,10 +411,14 @@ impl<'e> Emitter<'e> {
         }
         let needs = self.needs;
         let comparands = needs.comparands;
-        let declarations: [(bool, &str); 9] = [
+        let declarations: [(bool, &str); 10] = [
             (needs.state, ".reg .b64 %gsan_s;"),
             (needs.address, ".reg .b64 %gsan_a;"),
-            (needs.context, ".reg .b64 %gsan_c;"),
+            (needs.contexts > 0, ".reg .b64 %gsan_c;"),
+            (
+                needs.contexts > 1,
+                ".reg .b64 %gsan_c1, %gsan_c2, %gsan_c3;",
+            ),
             (needs.scratch, ".reg .b32 %gsan_r, %gsan_q;"),
             (needs.predicate, ".reg .pred %gsan_p;"),
             (comparands[0], ".reg .b16 %gsan_v16;"),

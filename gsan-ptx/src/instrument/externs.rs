@@ -22,6 +22,9 @@ pub(super) fn of_the_driver(name: &str) -> Option<Option<&'static str>> {
             Some("memory of the device's heap has no shadow: accesses to it are not checked")
         }
         "vprintf" => Some("what the driver's printf reads (the format, strings) is not checked"),
+        _ if name.starts_with("__cudaCDP") || name.starts_with("cudaGetParameterBuffer") => Some(
+            "it belongs to launches and copies that kernels start, which gsan does not support: start them from the host",
+        ),
         // They end the kernel, and read texts that nobody writes.
         "__assertfail" | "__assert_fail" => None,
         _ => return None,

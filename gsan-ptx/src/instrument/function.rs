@@ -13,7 +13,7 @@ use super::repeat::Checked;
 use super::{Instrumented, Options, Unsupported, hidden_parameter};
 use crate::ast::{Address, Function, Instruction, Item, Operand, Space, Statement};
 use crate::hook::{Access, OpWord, names};
-use crate::memory_op::{AsyncCopy, Effect, MemoryOp, classify};
+use crate::memory_op::{AsyncCopy, Effect, MemoryOp, Piece, classify};
 use crate::site::{Locations, Site};
 use crate::tokens::one_line;
 use std::collections::{HashMap, HashSet};
@@ -54,8 +54,8 @@ pub(super) struct Walker<'m, 'e> {
     pub(super) nodes: Vec<Node<'m>>,
     pub(super) traces: Vec<Trace>,
     pub(super) externs: super::externs::Externs<'m>,
-    /// Where a pragma stands that belongs to the next load: its hook must not come between them.
-    pragma: Option<usize>,
+    /// Where a pragma stands that belongs to the next load, whose hook must not come between them; and which bytes it says are used.
+    pragma: Option<(usize, Option<u32>)>,
 }
 
 impl<'m, 'e> Walker<'m, 'e> {
@@ -100,10 +100,10 @@ impl<'m, 'e> Walker<'m, 'e> {
         }
     }
 
-    pub(super) fn configure(&mut self, options: &Options<'_>) {
+    pub(super) fn configure(&mut self, options: &Options<'_>, targets: &[&str]) {
         self.first_site = options.first_site as usize;
         self.block_hooks = options.block_hooks();
-        self.cluster.on = options.cluster_hooks() && cluster::possible(self.text);
+        self.cluster.on = options.cluster_hooks() && cluster::possible(targets, self.text);
         self.cluster.missing = !options.cluster_hooks();
         self.copy_hooks = options.copy_hooks();
         self.copies_end = self.copy_hooks && (options.part || self.text.contains("async.bulk"));
@@ -236,10 +236,11 @@ impl<'m, 'e> Walker<'m, 'e> {
                     }
                 }
                 Statement::Loc(loc) => self.locations.see(loc),
-                Statement::Pragma { text, span }
-                    if text.trim_start().starts_with("used_bytes_mask") =>
-                {
-                    self.pragma = Some(span.start);
+                Statement::Pragma { text, span } => {
+                    if let Some(mask) = text.trim_start().strip_prefix("used_bytes_mask") {
+                        let mask = crate::parse::integer(mask.trim());
+                        self.pragma = Some((span.start, mask.and_then(|m| u32::try_from(m).ok())));
+                    }
                 }
                 Statement::Variable(variable) if variable.space == Space::Global => {
                     self.registers
@@ -278,6 +279,9 @@ impl<'m, 'e> Walker<'m, 'e> {
         match *effect {
             Effect::None => self.other(instruction),
             Effect::Barrier => stats.barriers += 1,
+            // An mbarrier's operations are no accesses to data.
+            Effect::Private(_)
+                if instruction.opcode == "mbarrier" || instruction.has("mbarrier") => {}
             Effect::Private(space) => self.private(space),
             Effect::Fence(order, scope) => {
                 stats.fences += 1;
@@ -308,6 +312,9 @@ impl<'m, 'e> Walker<'m, 'e> {
     }
 
     fn access(&mut self, instruction: &Instruction<'m>, op: &MemoryOp<'_, 'm>) {
+        let used = self.pragma.and_then(|(_, used)| used);
+        let partly = used.map(|used| op.clone().only(used));
+        let op = partly.as_ref().unwrap_or(op);
         if op.generic && op.address.base.is_some_and(|b| self.own_memory.holds(b)) {
             self.out.stats.private_generic += 1;
             return self.own_memory_sync(instruction, op);
@@ -329,7 +336,7 @@ impl<'m, 'e> Walker<'m, 'e> {
             return;
         }
         let amount = match self.amount(op) {
-            Some(Amount::Nothing) => return,
+            _ if op.is_empty() => Amount::Nothing,
             Some(amount) => amount,
             None => {
                 self.out.stats.unsupported += 1;
@@ -338,6 +345,10 @@ impl<'m, 'e> Walker<'m, 'e> {
             }
         };
         let word = match amount {
+            Amount::Nothing => {
+                self.out.stats.empty += 1;
+                return;
+            }
             Amount::Bytes(bytes) => op.op_word().with_size(bytes),
             _ => op.op_word(),
         };
@@ -356,24 +367,32 @@ impl<'m, 'e> Walker<'m, 'e> {
         };
         let mut comparand_saved = false;
         let from = self.emit.mark();
+        let word_of = |piece: &Piece| op.used.map_or(word, |_| piece.word(word));
         self.emit.guarded(instruction.guard, |emit| {
-            let address = emit.address(base, op.address, after);
-            if let Some(comparand) = &comparand {
-                comparand_saved = emit.save_comparand(comparand, op.size);
-            }
-            if releases {
-                emit.with_state_in_cluster(address, names::CLUSTER_RELEASE);
-            }
-            match amount {
-                _ if op.is_strong() => emit.sync_before(address, word, site),
-                Amount::Unless { predicate, negated } => {
-                    emit.unless(predicate, negated, |emit| emit.access(address, word, site));
+            for (n, piece) in op.pieces().enumerate() {
+                let offset = op.address.offset.wrapping_add(piece.offset.into());
+                let at = Address {
+                    offset,
+                    ..*op.address
+                };
+                let (address, word) = (emit.address(base, &at, after), word_of(&piece));
+                if let Some(comparand) = &comparand {
+                    comparand_saved = emit.save_comparand(comparand, op.size);
                 }
-                Amount::AtMost(register) => emit.access_part(address, word, register, site),
-                Amount::Bytes(_) | Amount::Nothing => emit.access(address, word, site),
+                if releases && n == 0 {
+                    emit.with_state_in_cluster(address, names::CLUSTER_RELEASE);
+                }
+                match amount {
+                    _ if op.is_strong() => emit.sync_before(address, word, site, n),
+                    Amount::Unless { predicate, negated } => {
+                        emit.unless(predicate, negated, |emit| emit.access(address, word, site));
+                    }
+                    Amount::AtMost(register) => emit.access_part(address, word, register, site),
+                    Amount::Bytes(_) | Amount::Nothing => emit.access(address, word, site),
+                }
             }
         });
-        let before = self.pragma.unwrap_or(instruction.span.start);
+        let before = self.pragma.map_or(instruction.span.start, |(at, _)| at);
         self.emit.edits.insert_since(before, from);
         if op.asynchronous {
             let why = "it is taken to be carried out when it is issued";
@@ -398,7 +417,13 @@ impl<'m, 'e> Walker<'m, 'e> {
                 }
                 _ => "1",
             };
-            emit.sync_after(word, site, success);
+            let last = op.pieces().last().map_or(0, |piece| piece.offset);
+            let mut at = i64::from(last);
+            for (n, piece) in op.pieces().enumerate() {
+                emit.add_offset(i64::from(piece.offset) - at);
+                at = piece.offset.into();
+                emit.sync_after(word_of(&piece), site, n, success);
+            }
             if far {
                 emit.with_state_in_cluster(ADDRESS, names::CLUSTER_ACQUIRE);
             }

@@ -2,6 +2,7 @@
 
 use crate::ast::{Function, Item, Module, Space, Variable};
 use crate::memory_op::type_size;
+use std::collections::HashSet;
 
 /// A kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,22 +116,26 @@ pub struct Stats {
     pub repeated: u64,
     /// Generic accesses that are provably to the thread's own stack or the block's shared memory: no hook.
     pub private_generic: u64,
+    /// Accesses of no bytes (copies of size 0, vectors of which nothing is used): no hook.
+    pub empty: u64,
     /// Non-coherent loads without a hook, with [`super::Options::stale_nc`] off.
     pub non_coherent: u64,
     /// Instructions that touch global memory and get no hook.
     pub unsupported: u64,
 }
 
-/// The counts of what has hooks.
-pub(super) type HookCounts = [u64; 11];
+/// The counts of what has hooks, or is covered by some.
+pub(super) type HookCounts = [u64; 12];
 
 impl Stats {
-    fn hook_counts_mut(&mut self) -> [&mut u64; 11] {
+    fn hook_counts_mut(&mut self) -> [&mut u64; 12] {
         [
             &mut self.loads,
             &mut self.stores,
             &mut self.rmws,
             &mut self.compare_and_swaps,
+            // What a check covers that has gone is not checked either.
+            &mut self.repeated,
             &mut self.strong,
             &mut self.generic,
             &mut self.predicated,
@@ -150,7 +155,7 @@ impl Stats {
         for (sum, count) in self.hook_counts_mut().into_iter().zip(counts) {
             *sum -= count;
         }
-        self.unsupported += counts[..4].iter().sum::<u64>();
+        self.unsupported += counts[..5].iter().sum::<u64>();
     }
 
     /// Everything that got an access or sync hook.
@@ -173,12 +178,24 @@ fn align(variable: &Variable<'_>) -> u64 {
     variable.align.map_or(natural, u64::from)
 }
 
+/// A kernel that is declared, and defined elsewhere in the module, is one kernel.
+pub(super) fn without_declarations(entries: &mut Vec<EntryInfo>) {
+    let names = |e: &EntryInfo| e.defined.then(|| e.name.clone());
+    if entries.iter().all(|e| e.defined) {
+        return;
+    }
+    let mut known: HashSet<String> = entries.iter().filter_map(names).collect();
+    entries.retain(|e| e.defined || known.insert(e.name.clone()));
+}
+
 pub(super) fn entries(module: &Module<'_>) -> Vec<EntryInfo> {
     let functions = module.items.iter().filter_map(|item| match item {
         Item::Function(f) if f.entry => Some(f),
         _ => None,
     });
-    functions.map(entry).collect()
+    let mut entries = functions.map(entry).collect();
+    without_declarations(&mut entries);
+    entries
 }
 
 /// What the host must know of a kernel.

@@ -12,7 +12,7 @@
 
 use crate::ast::{Guard, Instruction, Operand};
 use crate::hook::Access;
-use crate::memory_op::{Effect, MemoryOp};
+use crate::memory_op::{Effect, MemoryOp, Piece};
 
 /// The checks made since the last point where a thread may have synchronised.
 #[derive(Default)]
@@ -40,24 +40,31 @@ impl<'a> Checked<'a> {
 
     /// Whether everything that a hook for `op` would check has been checked.
     pub(super) fn covers(&self, op: &MemoryOp<'_, 'a>, guard: Option<Guard<'a>>) -> bool {
-        let Some(new) = check(op, guard) else {
+        if self.list.is_empty() || op.is_empty() {
             return false;
+        }
+        let known = |new: Check<'a>| {
+            self.list.iter().rev().any(|old| {
+                old.base == new.base
+                    && old.from <= new.from
+                    && old.to >= new.to
+                    && old.write >= new.write
+                    && old.generic == new.generic
+                    // A stale read through the non-coherent cache is a finding of its own, also of the thread's own write.
+                    && old.non_coherent == new.non_coherent
+                    && (old.guard.is_none() || old.guard == new.guard)
+            })
         };
-        self.list.iter().rev().any(|old| {
-            old.base == new.base
-                && old.from <= new.from
-                && old.to >= new.to
-                && old.write >= new.write
-                && old.generic == new.generic
-                // A stale read through the non-coherent cache is a finding of its own, also of the thread's own write.
-                && old.non_coherent == new.non_coherent
-                && (old.guard.is_none() || old.guard == new.guard)
-        })
+        let mut pieces = op.pieces();
+        pieces.all(|piece| check(op, &piece, guard).is_some_and(known))
     }
 
     /// A hook for `op` has been inserted.
     pub(super) fn note(&mut self, op: &MemoryOp<'_, 'a>, guard: Option<Guard<'a>>) {
-        if let Some(check) = check(op, guard) {
+        for piece in op.pieces() {
+            let Some(check) = check(op, &piece, guard) else {
+                return;
+            };
             if self.list.len() == MOST {
                 self.list.drain(..MOST / 2);
             }
@@ -109,14 +116,15 @@ impl<'a> Checked<'a> {
 }
 
 /// `None` for what is never left out and leaves nothing else out.
-fn check<'a>(op: &MemoryOp<'_, 'a>, guard: Option<Guard<'a>>) -> Option<Check<'a>> {
+fn check<'a>(op: &MemoryOp<'_, 'a>, piece: &Piece, guard: Option<Guard<'a>>) -> Option<Check<'a>> {
     if op.is_strong() || op.copy.is_some() {
         return None;
     }
+    let from = op.address.offset.checked_add(piece.offset.into())?;
     Some(Check {
         base: op.address.base,
-        from: op.address.offset,
-        to: op.address.offset.checked_add(i64::from(op.size))?,
+        from,
+        to: from.checked_add(piece.size.into())?,
         write: op.access != Access::Load,
         generic: op.generic,
         non_coherent: op.non_coherent,

@@ -34,7 +34,7 @@ pub(super) fn literal(word: &str) -> Option<Literal> {
 }
 
 /// The value of an integer literal.
-pub(super) fn integer(word: &str) -> Option<i128> {
+pub(crate) fn integer(word: &str) -> Option<i128> {
     let word = word.strip_suffix(['U', 'u']).unwrap_or(word);
     let bytes = word.as_bytes();
     let (digits, radix) = match bytes {

@@ -193,6 +193,10 @@ impl<'a> Parser<'a> {
         {
             let text = self.text[open + 1..self.start()].trim();
             self.bump();
+            // `[a].unified`, of a variable in unified memory: an address like any other.
+            if self.memory && self.peek() == Some(Kind::DotWord) && self.word() == ".unified" {
+                self.bump();
+            }
             return Ok(Operand::Address(Address { base, offset, text }));
         }
         self.at = from + 1;

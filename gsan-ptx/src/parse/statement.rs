@@ -167,7 +167,8 @@ impl<'a> Parser<'a> {
         self.bump();
         let file = self.small_number("a file number")?;
         let line = self.small_number("a line number")?;
-        let column = if self.peek() == Some(Kind::Number) && self.on_same_line() {
+        // No statement begins with a number: on the next line it belongs here, too.
+        let column = if self.peek() == Some(Kind::Number) {
             self.small_number("a column")?
         } else {
             0

@@ -46,9 +46,9 @@ struct Calls<'a> {
 
 impl<'a> Calls<'a> {
     fn read(text: &'a str) -> Option<Calls<'a>> {
-        let (files, texts) = Stream::new(text).ok()?.debug_tables();
+        let tables = Stream::new(text).ok()?.tables();
         let module = parse(text).ok()?;
-        let mut locations = Locations::new(&files, texts);
+        let mut locations = Locations::new(&tables.files, tables.texts);
         let mut calls = Calls::default();
         for item in &module.items {
             match item {

@@ -12,10 +12,18 @@ pub fn selection() -> Vec<(String, String)> {
     files
 }
 
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus")
+}
+
+pub fn has_whole_corpus() -> bool {
+    corpus().is_dir()
+}
+
 /// The whole corpus beside the repository; says so where it is missing.
 pub fn whole_corpus(test: &str) -> Option<Vec<(String, String)>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
-    if !folder.is_dir() {
+    let folder = corpus();
+    if !has_whole_corpus() {
         eprintln!(
             "SKIPPED {test}: {} is not there; only tests/data/corpus was tested",
             folder.display()
