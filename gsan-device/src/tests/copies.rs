@@ -3,6 +3,7 @@
 use super::*;
 use crate::copies;
 use crate::layout::{LaunchRecord, PendingCopy, TensorMap, ThreadState};
+use crate::machine::Machine;
 
 const STORE: Op = Op::new(Access::Store, 16, Order::Weak, Scope::None);
 const LOAD: Op = Op::new(Access::Load, 16, Order::Weak, Scope::None);
@@ -221,6 +222,32 @@ fn bulk_groups_do_not_end_reads() {
     b[1].store(0);
     b[0].waited(PHASE_0);
     assert_eq!(kinds(&d), [RaceKind::Raw]);
+}
+
+/// Whoever has waited must not go on, and tell others, before the read is on record that another thread is about to record.
+#[test]
+fn a_waiter_stays_until_the_read_is_on_record() {
+    use core::sync::atomic::{AtomicBool, Ordering};
+    let d = device();
+    let b = two_warps(&d, LaunchRecord::INTRA_BLOCK);
+    b[0].fetch(0, 16, PHASE_0);
+    let (host, me) = (b[0].host, b[0].state());
+    let ring = Shape::default().clock_buffer_size;
+    let state = me.addr + ThreadState::copies_offset(me.num_threads, ring);
+    assert_eq!(host.load32(state), 1);
+    host.store32(state, 1 | PendingCopy::BUSY);
+    let gone = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            other_warp(b[0]).waited(PHASE_1);
+            other_warp(b[0]).waited(PHASE_0);
+            gone.store(true, Ordering::SeqCst);
+        });
+        std::thread::sleep(core::time::Duration::from_millis(30));
+        assert!(!gone.load(Ordering::SeqCst));
+        host.store32(state, 0);
+    });
+    assert!(gone.load(Ordering::SeqCst));
 }
 
 /// A ring of phases: nothing is left behind, and no epoch is used that nobody needs.
