@@ -56,6 +56,30 @@ fn priorities_find_a_window_that_another_passes_through_in_its_whole_length() {
     assert_eq!(lost_with(Schedule::Priority, ATOMIC, 2, 1), 0);
 }
 
+/// A flag that is raised and taken back at once, behind a loop. A second block looks, and tells a third, which looks too.
+const RELAY: &str =
+    ".visible .entry k(.param .u64 p) { .reg .b64 %d; .reg .b32 %r, %i, %c; .reg .pred %q;
+  ld.param.u64 %d, [p]; mov.u32 %c, %ctaid.x; mov.u32 %i, 0;
+  N: red.global.add.u32 [%d+64], 1; add.u32 %i, %i, 1; setp.lt.u32 %q, %i, 50; @%q bra N;
+  setp.eq.u32 %q, %c, 1; @%q bra A; setp.eq.u32 %q, %c, 2; @%q bra B;
+  st.release.gpu.global.u32 [%d], 1; st.release.gpu.global.u32 [%d], 0; ret;
+  A: ld.acquire.gpu.global.u32 %r, [%d]; st.release.gpu.global.u32 [%d+4], %r; ret;
+  B: ld.acquire.gpu.global.u32 %r, [%d+4]; setp.eq.u32 %q, %r, 0; @%q ret;
+  ld.acquire.gpu.global.u32 %r, [%d]; st.global.u32 [%d+8], %r; ret; }";
+
+#[test]
+fn priorities_let_several_pass_through_a_window_one_after_the_other() {
+    let seen = (0..64).filter(|&seed| {
+        let mut config = seeded(seed);
+        config.schedule = Schedule::Priority;
+        let mut b = Bench::with(config, RELAY);
+        let words = b.words(&[0; 32]);
+        b.run("k", 3, 1, &[words]);
+        b.read(words, 3)[2] == 1
+    });
+    assert!((1..32).contains(&seen.count()));
+}
+
 #[test]
 fn priorities_let_those_go_on_that_others_wait_for() {
     // Each block waits for the one behind it, by polling, by a lock, and in a function.

@@ -158,3 +158,42 @@ fn wrong_uses_of_tensor_memory_are_faults() {
         assert!(stop.to_string().contains(word), "{stop}");
     }
 }
+
+/// As CUTLASS writes it: with a list of lanes that are left alone, and a hint for the collector.
+#[test]
+fn lanes_of_a_product_are_masked() {
+    let (m, n, k) = (64, 64, 32);
+    for (mask, first) in [(0u32, 64), (0xffff_ffff, 16)] {
+        let text = TF32.replace("kind::tf32 [ ", "kind::tf32.collector::a::lastuse [ ");
+        let text: Vec<String> = text
+            .lines()
+            .map(
+                |line| match (line.contains("tcgen05.mma"), line.rsplit_once(", ")) {
+                    // Lanes of the second warp and of those behind it.
+                    (true, Some((before, predicate))) => {
+                        format!("{before}, {{0, {mask}, {mask}, {mask}}}, {predicate}")
+                    }
+                    _ => line.to_string(),
+                },
+            )
+            .collect();
+        let mut bench = Bench::new(&text.join("\n"));
+        assert_eq!(bench.machine.unsupported(bench.module), []);
+        let float = |x: i32| (x as f32).to_bits();
+        let left: Vec<u32> = (0..m * k).map(|x| float(a(x / k, x % k))).collect();
+        let right: Vec<u32> = (0..k * n).map(|x| float(b(x / n, x % n))).collect();
+        let (left, right) = (bench.words(&left), bench.words(&right));
+        let out = bench.words(&vec![0; m * n]);
+        let scratch = bench.words(&[0; 2]);
+        let [m64, n64, k64] = [m, n, k].map(|x| x as u64);
+        let args = [
+            left, right, out, m64, n64, k64, k64, n64, n64, scratch, scratch,
+        ];
+        bench.start("matmul", [1, 1, 1], [128, 1, 1], 65536, &args);
+        bench.finish().unwrap();
+        let expected: Vec<u32> = product(m, n, k).into_iter().map(float).collect();
+        let found = bench.read(out, m * n);
+        assert!(found[..first * n] == expected[..first * n], "{mask:x}");
+        assert!(first == m || found[first * n..] != expected[first * n..]);
+    }
+}

@@ -716,6 +716,10 @@ pub enum Tcgen {
         b: Src,
         instruction: Src,
         accumulate: PredSrc,
+        /// Lanes of D that are left alone, 32 to a word; empty: none is.
+        masked: Box<[Src]>,
+        /// D is divided by two so many times before it is added.
+        scale: u32,
     },
     /// An arrival at an mbarrier, in each of the blocks (as in [`CopyOp`]).
     Commit {

@@ -1,11 +1,13 @@
 //! Launching: checks, and placing blocks on multiprocessors.
 
-use super::exec::{draw, touches};
-use super::ir::{NONE, Op};
+use super::exec::draw;
+use super::ir::NONE;
 use super::memory::Access;
 use super::sched::Sm;
 use super::state::{BARRIERS, BarrierState, Block, Cluster, Frame, Grid, Group, State, Warp};
-use super::{FunctionId, FunctionInfo, GridId, LaunchDesc, LaunchError, Machine, TraceStep};
+use super::{
+    FunctionId, FunctionInfo, GridId, LaunchDesc, LaunchError, Machine, TraceStep, places,
+};
 
 impl Machine {
     /// Blocks of a kernel that one multiprocessor holds at once.
@@ -100,10 +102,7 @@ impl Machine {
             watched: false,
         };
         if let Some(priorities) = &mut self.priorities {
-            let kernel = grid.kernel();
-            let code = &grid.program.code[kernel.start as usize..kernel.end as usize];
-            let is_place = |op: &Op| touches(op) || matches!(op, Op::Call(_));
-            priorities.launch(code.iter().filter(|i| is_place(&i.op)).count() as u64);
+            priorities.launch(id.0, &places::of(&grid.program, function));
         }
         let slot = free_slot(&mut self.grids);
         self.grids[slot] = Some(grid);

@@ -11,6 +11,7 @@ mod ir;
 mod launch;
 mod load;
 pub mod memory;
+mod places;
 mod priority;
 mod report;
 mod sched;

@@ -5,13 +5,18 @@
 //! beforehand, the running warp drops below all others. A bug that needs one warp to stand still at one place while others
 //! run on, however long, needs one change point there.
 //!
-//! How long a program is is not known beforehand; what is known is how many places its kernel has. Three quarters of the runs
-//! have their change point among the first so many places that are passed, the others later, farther being rarer. Seeds in a row
-//! spread it evenly, each place twice, with opposite priorities: a short program's places are all tried within few dozen
-//! seeds. One run in four has many change points, close together.
+//! A place is an instruction of the kernel, or of a function that it calls, that touches memory or calls; the hook before an
+//! access and the access are one place. A run has one change point in each grid: a place of its kernel, when a warp comes
+//! to it for the first time or, if a loop leads there again, for a later one. Seeds in a row go through the places evenly,
+//! and each pair of seeds with opposite priorities. So a window between two instructions is tried within as many pairs as the
+//! kernel has places, however often what comes before is repeated; PCT, which counts instructions, would need to know how
+//! many there are. Priorities are random in half of the pairs, and follow the order of the blocks in the others: three or
+//! more warps that must come one after the other mostly do so in their own order, or in the reverse one.
+//!
+//! One pair in four has many change points, close together, wherever they fall.
 //!
 //! Who waits in a loop must not keep the others from what it waits for: a warp drops when it sleeps, when a turn of a loop has
-//! read what the turn before had read and has written nothing, and after a long time in any case.
+//! read what the turn before had read and has written nothing, and after a long time in any case, which gets shorter each time.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -19,10 +24,14 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// Change points of a run that has many, and their largest distance as a power of two.
 const MANY: u32 = 24;
 const CLOSE: u32 = 6;
-/// Instructions after which a warp drops in any case.
-const LONGEST: u32 = 50_000;
-/// Depth of calls to which loops are watched.
+/// Instructions after which a warp drops in any case: the first time, and after many.
+const LONGEST: u32 = 1 << 21;
+const SHORTEST: u32 = 50_000;
+/// Later times at which a warp comes to a place: at most so many times, as a power of two.
+const LATER: u32 = 10;
+/// Depth of calls to which loops are watched, and how many of them, one inside the other.
 const CALLS: usize = 4;
+const NESTED: usize = 2;
 
 /// The schedule's choices.
 #[derive(Debug)]
@@ -31,23 +40,45 @@ pub struct Priorities {
     /// Two seeds share all choices; one of them has the priorities reversed.
     pair: u64,
     reversed: bool,
+    /// Whether priorities follow the order in which warps begin, and how many have.
+    in_order: bool,
+    warps: i64,
     grids: u64,
     /// Below all priorities that are taken.
     lowest: i64,
-    /// Change points that are left, the largest distance of those behind the next, and places until that.
+    /// Change points at places.
+    targets: Vec<Target>,
+    /// Of a run with many: how many are left, the largest distance of those behind the next, and places until that.
     left: u32,
     distance: u64,
     until: u64,
+}
+
+/// A change point: when a grid's warps have come to an instruction so many times.
+#[derive(Debug)]
+struct Target {
+    grid: u64,
+    pc: u32,
+    before: u64,
+}
+
+/// A place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub pc: u32,
+    /// Whether a loop leads there again.
+    pub repeats: bool,
 }
 
 /// What the schedule knows of a warp.
 #[derive(Debug, Clone, Default)]
 pub struct Rank {
     pub priority: i64,
-    /// Instructions since it dropped last.
+    /// Instructions since it dropped last, and how often it has dropped for having had its time.
     pub ran: u32,
+    overran: u32,
     /// By depth of calls.
-    loops: [Watch; CALLS],
+    loops: [[Watch; NESTED]; CALLS],
 }
 
 /// A loop that may be one that waits.
@@ -68,20 +99,20 @@ impl Priorities {
             rng: Xoshiro256PlusPlus::seed_from_u64(pair ^ 0x70_6374),
             pair,
             reversed: seed & 1 == 1,
+            in_order: false,
+            warps: 0,
             grids: 0,
             lowest: 0,
+            targets: Vec::new(),
             left: 0,
             distance: 1,
             until: 0,
         }
     }
 
-    /// A grid is launched whose kernel has so many places: it gets change points.
-    pub fn launch(&mut self, places: u64) {
-        let places = places.max(1);
-        // The fractions of the golden ratio's multiples lie evenly.
-        let number = (self.pair >> 2) * 3 + (self.pair & 3) + 101 * self.grids;
-        let fraction = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    /// A grid is launched whose kernel has those places: it gets its change points.
+    pub fn launch(&mut self, grid: u64, places: &[Place]) {
+        let grids = self.grids;
         self.grids += 1;
         if self.pair & 3 == 3 {
             self.left = MANY;
@@ -89,19 +120,33 @@ impl Priorities {
             self.until = self.next();
             return;
         }
-        self.left = 1;
-        let (mut from, mut len, mut rest) = (0, places, fraction);
-        // The first stretch has three quarters of the odds, each later one, twice as long, half of what is left.
-        let mut share: u64 = 3 << 30;
-        while rest >= share && len < 1 << 24 {
-            rest -= share;
-            (from, len) = (from + len, 2 * len);
-            share = if share == 3 << 30 { 1 << 29 } else { share / 2 };
-            if share == 0 {
-                break;
-            }
+        let count = places.len() as u64;
+        if count == 0 {
+            return;
         }
-        self.until = from + rest.min(share) * len / share.max(1);
+        let number = (self.pair >> 2) * 3 + (self.pair & 3) + 101 * grids;
+        let (round, turn) = (number / count, number % count);
+        // Neighbours are not tried one after the other.
+        let index = turn * stride(count) % count;
+        let place = places[index as usize];
+        if grids == 0 {
+            self.in_order = (round ^ turn) & 1 == 0;
+        }
+        let mut before = 0;
+        if place.repeats && round & 2 != 0 {
+            let most = 2u32 << (self.rng.next_u32() % LATER);
+            before = u64::from(self.rng.next_u32() % most);
+        }
+        self.targets.push(Target {
+            grid,
+            pc: place.pc,
+            before,
+        });
+    }
+
+    /// A grid has ended.
+    pub fn forget(&mut self, grid: u64) {
+        self.targets.retain(|t| t.grid != grid);
     }
 
     fn next(&mut self) -> u64 {
@@ -110,9 +155,16 @@ impl Priorities {
 
     /// Of a new warp: above all that have dropped.
     pub fn rank(&mut self) -> Rank {
-        let priority = self.rng.next_u32();
+        self.warps += 1;
+        let random = self.rng.next_u32();
+        let priority = match (self.in_order, self.reversed) {
+            (true, false) => (1 << 40) - self.warps,
+            (true, true) => self.warps,
+            (false, false) => i64::from(random),
+            (false, true) => i64::from(!random),
+        };
         Rank {
-            priority: i64::from(if self.reversed { !priority } else { priority }),
+            priority,
             ..Rank::default()
         }
     }
@@ -125,9 +177,20 @@ impl Priorities {
         rank.loops = Default::default();
     }
 
-    /// A memory operation or a call comes next: whether this is a change point.
-    pub fn is_change(&mut self) -> bool {
-        if self.left == 0 {
+    /// That instruction comes next: whether this is a change point. `counts`: it is a memory operation or a call of the
+    /// kernel itself.
+    pub fn is_change(&mut self, grid: u64, pc: u32, counts: bool) -> bool {
+        let at = |t: &Target| t.pc == pc && t.grid == grid;
+        if let Some(found) = self.targets.iter().position(at) {
+            let target = &mut self.targets[found];
+            if target.before > 0 {
+                target.before -= 1;
+                return false;
+            }
+            self.targets.swap_remove(found);
+            return true;
+        }
+        if self.left == 0 || !counts {
             return false;
         }
         if self.until > 0 {
@@ -141,33 +204,41 @@ impl Priorities {
 }
 
 impl Rank {
-    /// A value was read at that depth of calls.
+    /// A value was read at that depth of calls: the loops around the calls read it too.
     pub fn read(&mut self, depth: usize, value: u64) {
-        if let Some(watch) = self.loops.get_mut(depth) {
+        for watch in self.loops.iter_mut().take(depth + 1).flatten() {
             watch.read = (watch.read.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
         }
     }
 
-    /// Something was written.
+    /// Something was written. What functions write does not count for the loops around them: hooks do it all the time.
     pub fn wrote(&mut self, depth: usize) {
-        if let Some(watch) = self.loops.get_mut(depth) {
+        for watch in self.loops.get_mut(depth).into_iter().flatten() {
             watch.wrote = true;
         }
     }
 
     /// A function is entered: its loops begin anew.
     pub fn entered(&mut self, depth: usize) {
-        if let Some(watch) = self.loops.get_mut(depth) {
-            *watch = Watch::default();
+        if let Some(watches) = self.loops.get_mut(depth) {
+            *watches = Default::default();
         }
     }
 
-    /// A jump back to `start`: whether this turn of the loop was as the last one.
+    /// A jump back to `start`: whether this turn of the loop was as the last one. Who reads nothing waits for nothing.
     pub fn jumped(&mut self, depth: usize, start: u32) -> bool {
-        let Some(watch) = self.loops.get_mut(depth) else {
+        let Some(watches) = self.loops.get_mut(depth) else {
             return false;
         };
-        let again = watch.start == start && watch.read == watch.before && !watch.wrote;
+        let Some(watch) = watches.iter_mut().find(|w| w.start == start) else {
+            watches.rotate_right(1);
+            watches[0] = Watch {
+                start,
+                ..Watch::default()
+            };
+            return false;
+        };
+        let again = watch.read == watch.before && watch.read != 0 && !watch.wrote;
         *watch = Watch {
             start,
             read: 0,
@@ -177,10 +248,23 @@ impl Rank {
         again
     }
 
-    /// Whether it has had its time.
-    pub fn is_long(&self) -> bool {
-        self.ran >= LONGEST
+    /// Whether it has had its time. The next one is shorter.
+    pub fn is_long(&mut self) -> bool {
+        let long = self.ran >= (LONGEST >> self.overran.min(31)).max(SHORTEST);
+        self.overran += u32::from(long);
+        long
     }
+}
+
+/// A step that goes through all numbers below `count`, and far from one to the next: the golden section's, or the next
+/// that has no divisor in common with `count`.
+fn stride(count: u64) -> u64 {
+    let golden = (count * 618 / 1000).max(1);
+    (golden..).find(|&s| divisor(s, count) == 1).unwrap_or(1)
+}
+
+fn divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { divisor(b, a % b) }
 }
 
 #[cfg(test)]
@@ -197,11 +281,23 @@ mod tests {
             }
             rank.jumped(0, 7)
         };
-        assert!(!turn(0, false));
-        assert!(turn(0, false));
+        assert!(!turn(3, false) && !turn(3, false));
+        assert!(turn(3, false));
         assert!(!turn(1, false));
         assert!(!turn(1, true));
         assert!(!turn(2, false) && turn(2, false));
+    }
+
+    #[test]
+    fn a_loop_that_only_computes_waits_for_nothing_but_the_one_around_it_may() {
+        let mut rank = Rank::default();
+        (0..9).for_each(|_| assert!(!rank.jumped(0, 7)));
+        let mut turn = |value: u64| {
+            rank.read(0, value);
+            (0..5).for_each(|_| assert!(!rank.jumped(0, 7)));
+            rank.jumped(0, 3)
+        };
+        assert!(!turn(4) && !turn(4) && turn(4) && !turn(5) && turn(5));
     }
 
     #[test]
@@ -213,18 +309,81 @@ mod tests {
         assert!(b.priority < a.priority && a.priority < c.priority);
     }
 
+    fn places(count: u32) -> Vec<Place> {
+        (0..count)
+            .map(|pc| Place {
+                pc,
+                repeats: pc % 2 == 1,
+            })
+            .collect()
+    }
+
+    /// Where a seed's change point is, if it has a single one, and after how many times.
+    fn target(seed: u64, count: u32) -> Option<(u32, u64, bool)> {
+        let mut p = Priorities::new(seed);
+        p.launch(1, &places(count));
+        p.targets.first().map(|t| (t.pc, t.before, p.in_order))
+    }
+
     #[test]
-    fn seeds_in_a_row_try_every_place_of_a_short_program() {
-        let place = |seed| {
-            let mut p = Priorities::new(seed);
-            p.launch(20);
-            (0..1 << 20).find(|_| p.is_change())
-        };
-        for wanted in 0..20u32 {
-            let near = |seed: &u64| place(*seed).is_some_and(|p: u32| p.abs_diff(wanted) < 2);
-            assert!((0..64).filter(|s| s % 2 == 0).any(|s| near(&s)), "{wanted}");
+    fn seeds_in_a_row_try_every_place_in_both_orders() {
+        for count in [1, 2, 5, 7, 12] {
+            for wanted in 0..count {
+                for in_order in [false, true] {
+                    let pair = |seed: u64| target(seed, count) == Some((wanted, 0, in_order));
+                    let found = (0..64).filter(|&s| pair(s)).count();
+                    assert!(found >= 2 && found % 2 == 0, "{wanted} of {count}");
+                }
+            }
         }
-        let far = (0..256).filter(|&seed| place(seed) > Some(20)).count();
-        assert!((16..128).contains(&far), "{far}");
+        let far = (0..256).filter(|&s| target(s, 2).is_some_and(|(_, before, _)| before > 0));
+        assert!(far.count() >= 32);
+        assert_eq!((0..64).filter(|&s| target(s, 9).is_none()).count(), 16);
+    }
+
+    #[test]
+    fn a_change_point_is_met_once() {
+        let mut p = Priorities::new(0);
+        p.launch(7, &places(1));
+        assert!(!p.is_change(8, 0, true));
+        assert!(!p.is_change(7, 1, true));
+        assert!(p.is_change(7, 0, true));
+        assert!(!p.is_change(7, 0, true));
+        p.launch(9, &places(1));
+        p.forget(9);
+        assert!(!p.is_change(9, 0, true));
+    }
+
+    #[test]
+    fn orders_are_opposite_in_a_pair() {
+        for pair in 0..32 {
+            let ranks = |seed| {
+                let mut p = Priorities::new(seed);
+                p.launch(1, &places(4));
+                [0; 3].map(|_| p.rank().priority)
+            };
+            let ([a, b, c], [x, y, z]) = (ranks(2 * pair), ranks(2 * pair + 1));
+            assert_eq!((a < b, b < c, a < c), (x > y, y > z, x > z), "{pair}");
+        }
+    }
+
+    #[test]
+    fn times_get_shorter() {
+        let mut rank = Rank {
+            ran: LONGEST,
+            ..Rank::default()
+        };
+        assert!(rank.is_long());
+        rank.ran = LONGEST / 2;
+        assert!(rank.is_long());
+        rank.ran = SHORTEST - 1;
+        (0..40).for_each(|_| assert!(!rank.is_long()));
+        rank.ran = SHORTEST;
+        (0..8).for_each(|_| {
+            rank.ran = LONGEST;
+            assert!(rank.is_long());
+        });
+        rank.ran = SHORTEST;
+        assert!(rank.is_long());
     }
 }

@@ -250,6 +250,9 @@ impl Machine {
         }
         if grid.done == grid.blocks() {
             let id = grid.id;
+            if let Some(priorities) = &mut self.priorities {
+                priorities.forget(id.0);
+            }
             self.settle();
             self.drop_grid(block.grid);
             self.prerequisite_ended(id);

@@ -200,11 +200,17 @@ impl Exec<'_> {
             b,
             instruction,
             accumulate,
+            masked,
+            scale,
         } = op
         else {
             return Ok(());
         };
         let frame = warp.groups[warp.current].frame;
+        let masks: Vec<u64> = masked
+            .iter()
+            .map(|&m| self.row(warp, frame, m)[l])
+            .collect();
         let value = |s: u32| self.row(warp, frame, s)[l];
         let i = InstructionDescriptor::new(value(*instruction) as u32, *kind)?;
         let p = i.product;
@@ -253,12 +259,18 @@ impl Exec<'_> {
             |m, n| {
                 if accumulate {
                     let bits = u64::from(before[m * p.columns + n]);
-                    p.d.decode(bits & p.d.mask())
+                    p.d.decode(bits & p.d.mask()) / f64::from(1u32 << scale)
                 } else {
                     0.0
                 }
             },
-            |m, n, bits| tensor[cells[m * p.columns + n]] = bits as u32,
+            |m, n, bits| {
+                let lane = lane_of(m);
+                let mask = masks.get(lane as usize / 32).copied().unwrap_or(0);
+                if mask >> (lane % 32) & 1 == 0 {
+                    tensor[cells[m * p.columns + n]] = bits as u32;
+                }
+            },
         );
         Ok(())
     }

@@ -46,8 +46,8 @@ impl Exec<'_> {
                 return End::Preempted;
             }
             if let Some(priorities) = self.priorities.as_deref_mut() {
-                let place = touches(&inst.op) || matches!(inst.op, Op::Call(_));
-                let change = place && depth == 0 && priorities.is_change();
+                let counts = depth == 0 && (touches(&inst.op) || matches!(inst.op, Op::Call(_)));
+                let change = priorities.is_change(self.grid.id.0, pc, counts);
                 warp.rank.ran += 1;
                 if change || warp.rank.is_long() {
                     priorities.drop(&mut warp.rank);

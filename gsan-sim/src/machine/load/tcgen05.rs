@@ -134,18 +134,34 @@ impl<'a> Decoder<'_, 'a> {
                 _ => return None,
             })
         });
-        let plain = mods.only(&[
-            "mma",
-            "cta_group::1",
-            "kind::tf32",
-            "kind::f16",
-            "kind::f8f6f4",
-            "kind::i8",
-        ]);
-        // Masks of lanes and scales of D come as more operands.
-        let (Some(kind), true, 5) = (kind, plain, i.operands.len()) else {
+        // The collector's buffer is a hint.
+        let plain = mods.words.iter().all(|w| {
+            w.starts_with("kind::")
+                || w.starts_with("collector::a")
+                || matches!(
+                    *w,
+                    "mma" | "cta_group::1" | "fill" | "use" | "lastuse" | "discard"
+                )
+        });
+        let (Some(kind), true) = (kind, plain) else {
             return unsupported("");
         };
+        // A list of masks may stand before the predicate, a scale of D behind it.
+        let masks = matches!(i.operands.get(4), Some(Operand::Vector(_)));
+        let masked = if masks {
+            self.sources(self.operand(i, 4)?, Ty::B32)?
+        } else {
+            Vec::new()
+        };
+        let at = if masks { 5 } else { 4 };
+        let scale = match i.operands.get(at + 1) {
+            None => 0,
+            Some(Operand::Int(n @ 0..=15)) => *n as u32,
+            Some(_) => return unsupported("a scale that is none of 0 to 15"),
+        };
+        if i.operands.len() > at + 2 || !matches!(masked.len(), 0 | 4) {
+            return unsupported("number of operands");
+        }
         let d = self.memory_operand(i, 0)?;
         let (a, a_in_tensor_memory) = match self.operand(i, 1)? {
             Operand::Address(_) => {
@@ -163,7 +179,9 @@ impl<'a> Decoder<'_, 'a> {
             a_in_tensor_memory,
             b: self.source(self.operand(i, 2)?, Ty::B64)?,
             instruction: self.source(self.operand(i, 3)?, Ty::B32)?,
-            accumulate: self.predicate_source(self.operand(i, 4)?)?,
+            accumulate: self.predicate_source(self.operand(i, at)?)?,
+            masked: masked.into(),
+            scale,
         })
     }
 }
