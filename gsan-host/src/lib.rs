@@ -8,7 +8,8 @@
 //! | `session/` | the public calls |
 //! | `driver/` | the driver API as owned objects |
 //! | `buddy.rs`, `reservation.rs` | checked memory with its shadow |
-//! | `graph.rs` | graphs of work, built or captured |
+//! | `forget.rs` | forgetting for caching allocators that know no session, in C too |
+//! | `graph.rs`, `graph_plan.rs` | graphs of work, built or captured, and how their launches are issued |
 //! | `clocks.rs`, `rows.rs` | what the host's calls order, and the clock rows that launches inherit |
 //! | `runtime_state.rs` | the runtime's state on each device |
 //! | `prepare.rs`, `launch_plan.rs` | modules and launches before the driver sees them |
@@ -27,6 +28,7 @@ mod cell_format;
 mod clocks;
 mod driver;
 pub mod error;
+pub mod forget;
 pub mod graph;
 mod graph_plan;
 mod in_block;

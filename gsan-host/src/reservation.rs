@@ -16,6 +16,7 @@ use crate::buddy::Buddy;
 use crate::cell_format::CellFormat;
 use crate::driver::{Device, OUT_OF_MEMORY, Physical, VirtualRange, code_of};
 use crate::error::{Error, Result};
+use crate::forget::Known;
 use gsan_device::layout::WORD;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -79,6 +80,8 @@ pub(crate) struct Reservation {
 
 /// Real and shadow memory of one node of the tree.
 struct Mapping {
+    // First: nothing is forgotten in it once it is being unmapped.
+    _known: Known,
     // Held for their mappings.
     _real: Physical,
     _shadow: Physical,
@@ -251,15 +254,21 @@ impl Reservation {
 
     fn map(&self, owner: &Rc<Device>, address: u64, bytes: u64) -> Result<Mapping> {
         let shadow = self.to_clear(address, bytes);
-        Ok(Mapping {
-            _real: Physical::map(&self.range, owner, &self.users, address, bytes)?,
-            _shadow: Physical::map(
+        let (real, cells) = (
+            Physical::map(&self.range, owner, &self.users, address, bytes)?,
+            Physical::map(
                 &self.range,
                 owner,
                 &self.users,
                 shadow.address,
                 shadow.bytes,
             )?,
+        );
+        let factor = self.layout.format.factor();
+        Ok(Mapping {
+            _known: Known::new(address, bytes, shadow.address, factor, owner),
+            _real: real,
+            _shadow: cells,
         })
     }
 

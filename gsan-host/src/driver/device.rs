@@ -92,6 +92,17 @@ impl Device {
         }
     }
 
+    /// The driver's handle of the context, as a number.
+    pub(crate) fn raw_context(&self) -> Result<usize> {
+        self.enter()?;
+        let mut context = std::ptr::null_mut();
+        // SAFETY: the result is a local.
+        check("cuCtxGetCurrent", unsafe {
+            sys::cuCtxGetCurrent(&mut context)
+        })?;
+        Ok(context as usize)
+    }
+
     /// An attribute as a count; negative ones become 0.
     pub(crate) fn number(&self, attribute: Attribute) -> Result<u32> {
         let mut value = 0;

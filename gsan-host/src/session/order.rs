@@ -22,6 +22,12 @@ impl Session {
         self.default_stream(device)
     }
 
+    /// The driver's handle of a stream, for code that calls the driver itself or [`crate::forget::gsan_forget`]. It is valid
+    /// while the session lives; what is put into the stream in that way is not checked.
+    pub fn raw_stream(&self, stream: StreamId) -> Result<*mut std::ffi::c_void> {
+        Ok(self.slot(stream)?.stream.raw().cast())
+    }
+
     fn named_stream(
         &mut self,
         name: Option<&str>,

@@ -1,5 +1,6 @@
 //! The whole host side on the simulated driver.
 
+mod caching;
 mod dependent;
 mod endings;
 mod graphs;
