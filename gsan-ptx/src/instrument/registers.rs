@@ -9,10 +9,43 @@ use std::collections::HashMap;
 
 /// The declarations in force.
 pub(super) struct Registers<'a> {
-    /// Innermost last. The key's second part says whether the name is numbered (`%r<24>`).
-    scopes: Vec<HashMap<(&'a str, bool), Declaration>>,
+    /// Innermost last.
+    scopes: Vec<Scope<'a>>,
     /// Variables of the same scopes; most have none.
     variables: Vec<HashMap<&'a str, Space>>,
+}
+
+#[derive(Default)]
+struct Scope<'a> {
+    plain: Names<'a>,
+    /// `%r<24>`
+    numbered: Names<'a>,
+}
+
+/// Names of few lengths in most scopes, so that a look at those saves nearly every search for a name that is not there.
+#[derive(Default)]
+struct Names<'a> {
+    /// One bit for each length; the last one for all that are longer.
+    lengths: u64,
+    of: HashMap<&'a str, Declaration>,
+}
+
+impl<'a> Names<'a> {
+    fn length(name: &str) -> u64 {
+        1 << name.len().min(63)
+    }
+
+    fn insert(&mut self, name: &'a str, declaration: Declaration) {
+        self.lengths |= Names::length(name);
+        self.of.insert(name, declaration);
+    }
+
+    fn get(&self, name: &str) -> Option<Declaration> {
+        if self.lengths & Names::length(name) == 0 {
+            return None;
+        }
+        self.of.get(name).copied()
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -24,13 +57,13 @@ struct Declaration {
 impl<'a> Registers<'a> {
     pub(super) fn new() -> Registers<'a> {
         Registers {
-            scopes: vec![HashMap::new()],
+            scopes: vec![Scope::default()],
             variables: vec![HashMap::new()],
         }
     }
 
     pub(super) fn open(&mut self) {
-        self.scopes.push(HashMap::new());
+        self.scopes.push(Scope::default());
         self.variables.push(HashMap::new());
     }
 
@@ -58,14 +91,17 @@ impl<'a> Registers<'a> {
             bytes: type_size(ty).unwrap_or(0),
         };
         if let Some(scope) = self.scopes.last_mut() {
-            scope.insert((name, count.is_some()), declaration);
+            match count {
+                Some(_) => scope.numbered.insert(name, declaration),
+                None => scope.plain.insert(name, declaration),
+            }
         }
     }
 
     /// The bytes of a register; `None` if no register has this name.
     pub(super) fn bytes(&self, name: &str) -> Option<u32> {
         self.scopes.iter().rev().find_map(|scope| {
-            if let Some(found) = scope.get(&(name, false)) {
+            if let Some(found) = scope.plain.get(name) {
                 return Some(found.bytes);
             }
             // `%r12` may be number 12 of `%r<…>` or number 2 of `%r1<…>`.
@@ -80,7 +116,7 @@ impl<'a> Registers<'a> {
                 if n > 1 && number.starts_with('0') {
                     return None;
                 }
-                let found = scope.get(&(prefix, true))?;
+                let found = scope.numbered.get(prefix)?;
                 (number.parse::<u32>().ok()? < found.count).then_some(found.bytes)
             })
         })

@@ -18,6 +18,38 @@ use crate::memory_op::{Effect, MemoryOp, Piece};
 #[derive(Default)]
 pub(super) struct Checked<'a> {
     list: Vec<Check<'a>>,
+    /// The registers in `list`, and perhaps some that were: most instructions write none of them, and most addresses are new.
+    registers: Filter,
+}
+
+/// A set of names that says "no" or "perhaps".
+#[derive(Default)]
+struct Filter([u64; 8]);
+
+impl Filter {
+    /// A name's place: its end tells registers apart.
+    fn place(name: &str) -> (usize, u64) {
+        let end = name.as_bytes().iter().rev().take(8);
+        let word = end.fold(0u64, |word, &byte| word << 8 | u64::from(byte));
+        let hash = (word ^ name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 55;
+        (hash as usize / 64, 1 << (hash % 64))
+    }
+
+    fn add(&mut self, name: &str) {
+        let (word, bit) = Filter::place(root(name));
+        self.0[word] |= bit;
+    }
+
+    fn may_have(&self, name: &str) -> bool {
+        let (word, bit) = Filter::place(root(name));
+        self.0[word] & bit != 0
+    }
+}
+
+/// `%v.x` is a part of `%v`.
+fn root(register: &str) -> &str {
+    let end = register.bytes().position(|b| b == b'.');
+    &register[..end.unwrap_or(register.len())]
 }
 
 struct Check<'a> {
@@ -36,18 +68,20 @@ const MOST: usize = 64;
 impl<'a> Checked<'a> {
     pub(super) fn forget(&mut self) {
         self.list.clear();
+        self.registers = Filter::default();
     }
 
     /// Whether everything that a hook for `op` would check has been checked.
     pub(super) fn covers(&self, op: &MemoryOp<'_, 'a>, guard: Option<Guard<'a>>) -> bool {
-        if self.list.is_empty() || op.is_empty() {
+        let new = |base| !self.registers.may_have(base);
+        if self.list.is_empty() || op.is_empty() || op.address.base.is_some_and(new) {
             return false;
         }
         let known = |new: Check<'a>| {
             self.list.iter().rev().any(|old| {
-                old.base == new.base
-                    && old.from <= new.from
+                old.from <= new.from
                     && old.to >= new.to
+                    && old.base == new.base
                     && old.write >= new.write
                     && old.generic == new.generic
                     // A stale read through the non-coherent cache is a finding of its own, also of the thread's own write.
@@ -67,9 +101,20 @@ impl<'a> Checked<'a> {
             };
             if self.list.len() == MOST {
                 self.list.drain(..MOST / 2);
+                let rest = std::mem::take(&mut self.list);
+                self.registers = Filter::default();
+                rest.into_iter().for_each(|old| self.push(old));
             }
-            self.list.push(check);
+            self.push(check);
         }
+    }
+
+    fn push(&mut self, check: Check<'a>) {
+        let guard = check.guard.map(|g| g.register);
+        for name in check.base.into_iter().chain(guard) {
+            self.registers.add(name);
+        }
+        self.list.push(check);
     }
 
     /// The instruction is behind us: what it writes has another value now, and it may have synchronised.
@@ -87,10 +132,10 @@ impl<'a> Checked<'a> {
 
     fn overwritten(&mut self, operand: &Operand<'a>) {
         match operand {
+            Operand::Name(name) if !self.registers.may_have(name) => {}
             Operand::Name(name) => {
-                // `%v.x` is a part of `%v`.
-                let register = name.split('.').next().unwrap_or(name);
-                let other = |used: &str| used.split('.').next().unwrap_or(used) != register;
+                let register = root(name);
+                let other = |used: &str| root(used) != register;
                 self.list.retain(|check| {
                     check.base.is_none_or(other) && check.guard.is_none_or(|g| other(g.register))
                 });
@@ -219,5 +264,24 @@ fn is_quiet(instruction: &Instruction<'_>, effect: &Effect<'_, '_>) -> bool {
         | Effect::Copy(_)
         | Effect::CopyGroup(_)
         | Effect::Unsupported(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filter_knows_every_name_that_it_was_given_and_few_others() {
+        let names: Vec<String> = (0..48).map(|n| format!("%rd{}", n * 77)).collect();
+        let mut filter = Filter::default();
+        names.iter().for_each(|name| filter.add(name));
+        assert!(names.iter().all(|name| filter.may_have(name)));
+        filter.add("%vector.x");
+        assert!(filter.may_have("%vector") && filter.may_have("%vector.y"));
+        let others = (0..1000).map(|n| format!("%r{n}"));
+        let taken_for_one = others.filter(|name| filter.may_have(name)).count();
+        assert!(taken_for_one < 250, "{taken_for_one} of 1000");
+        assert!(!Filter::default().may_have(""));
     }
 }
