@@ -85,7 +85,7 @@ impl<S> Frontier<S> {
 
 /// What orders launches; the tests take each away and see that it is missed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Edge {
+pub(crate) enum Edge {
     /// Work of one stream runs in order.
     Stream,
     /// What the host has waited for comes before what it issues.
@@ -100,6 +100,8 @@ enum Edge {
     HostStream,
     HostEvent,
     HostDevice,
+    /// A question of the host's about one of these, answered with yes, is as good as waiting.
+    Query,
     /// A dependent launch starts with what the kernel before it started with …
     DependentBase,
     /// … and what comes after it comes after that kernel too.
@@ -321,6 +323,12 @@ impl<S> Clocks<S> {
         }
     }
 
+    /// The host has asked about a stream, an event or a device and been told that all of it has ended: whether that is as good as
+    /// having waited.
+    pub(crate) fn is_yes_waiting(&self) -> bool {
+        !without(Edge::Query)
+    }
+
     /// The host has waited for the stream.
     pub(crate) fn host_waited_for_stream(&mut self, stream: usize) {
         let frontier = self.issue(stream);
@@ -360,6 +368,14 @@ pub(crate) mod tests {
 
     pub(super) fn without(edge: Edge) -> bool {
         REMOVED.get() == Some(edge)
+    }
+
+    /// Runs something in this thread without an edge.
+    pub(crate) fn removing<R>(edge: Edge, f: impl FnOnce() -> R) -> R {
+        REMOVED.set(Some(edge));
+        let result = f();
+        REMOVED.set(None);
+        result
     }
 
     /// The named test fails on clocks that lack the edge.
@@ -406,9 +422,7 @@ pub(crate) mod tests {
                 std::panic::catch_unwind(test).is_ok(),
                 "{edge:?}: the whole clocks pass"
             );
-            REMOVED.set(Some(edge));
-            let noticed = std::panic::catch_unwind(test).is_err();
-            REMOVED.set(None);
+            let noticed = removing(edge, || std::panic::catch_unwind(test)).is_err();
             assert!(noticed, "nobody noticed that {edge:?} was missing");
         }
     }

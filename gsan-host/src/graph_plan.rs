@@ -33,7 +33,7 @@ pub(crate) enum Issue {
 
 /// What orders nodes; the tests take each away and see that it is missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Edge {
+pub(crate) enum Edge {
     /// A launch comes after the one before of the same graph.
     Launches,
     /// It comes after what its stream had.
@@ -42,6 +42,11 @@ enum Edge {
     Between,
     /// What its stream gets comes after all nodes.
     End,
+}
+
+#[cfg(test)]
+impl Edge {
+    pub(crate) const ALL: [Edge; 4] = [Edge::Launches, Edge::Begin, Edge::Between, Edge::End];
 }
 
 #[cfg(not(test))]
@@ -141,7 +146,7 @@ fn lanes(graph: &Graph) -> Vec<usize> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::clocks::tests::{Host, Truth};
     use crate::graph::{Capture, NodeWork};
@@ -157,18 +162,25 @@ mod tests {
         REMOVED.get() == Some(edge)
     }
 
+    /// Runs something in this thread without an edge.
+    pub(crate) fn removing<R>(edge: Edge, f: impl FnOnce() -> R) -> R {
+        REMOVED.set(Some(edge));
+        let result = f();
+        REMOVED.set(None);
+        result
+    }
+
     /// The property fails for plans that lack the edge.
     #[test]
     fn every_removed_edge_is_noticed() {
-        for edge in [Edge::Launches, Edge::Begin, Edge::Between, Edge::End] {
+        for edge in Edge::ALL {
             let quiet = Config {
                 failure_persistence: None,
                 max_shrink_iters: 0,
                 ..Config::default()
             };
-            REMOVED.set(Some(edge));
-            let noticed = TestRunner::new(quiet).run(&program(), check).is_err();
-            REMOVED.set(None);
+            let run = || TestRunner::new(quiet).run(&program(), check);
+            let noticed = removing(edge, run).is_err();
             assert!(noticed, "nobody noticed that {edge:?} was missing");
         }
     }

@@ -20,6 +20,9 @@
 
 // cuda-lazy defines the symbols that cust links to.
 use cuda_lazy as _;
+// The integration tests' support is used by unit tests, too.
+#[cfg(test)]
+extern crate self as gsan_host;
 
 mod agree;
 mod buddy;

@@ -4,6 +4,8 @@
 //! the report, inspection.
 
 mod build;
+#[cfg(test)]
+mod edges_tests;
 mod graph;
 mod inspect;
 mod launch;

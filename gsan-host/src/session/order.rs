@@ -153,14 +153,18 @@ impl Session {
                     return Ok(false);
                 }
                 self.retire(stream.0 as usize);
-                self.clocks.host_waited_for_stream(stream.0 as usize);
+                if self.clocks.is_yes_waiting() {
+                    self.clocks.host_waited_for_stream(stream.0 as usize);
+                }
             }
             Wait::Event(event) => {
                 let ended = self.event_slot(event)?.event.has_ended();
                 if !self.noted(ended)? {
                     return Ok(false);
                 }
-                self.clocks.host_waited_for_event(event.0 as usize);
+                if self.clocks.is_yes_waiting() {
+                    self.clocks.host_waited_for_event(event.0 as usize);
+                }
             }
             Wait::Device => {
                 for stream in 0..self.streams.len() {
@@ -169,7 +173,9 @@ impl Session {
                         return Ok(false);
                     }
                 }
-                return self.synchronize(what).map(|()| true);
+                if self.clocks.is_yes_waiting() {
+                    self.synchronize(what)?;
+                }
             }
         }
         Ok(true)

@@ -1,0 +1,189 @@
+//! What orders launches, each way removed in turn from a whole session on the simulator: the program that needs it is silent with
+//! it, and races without.
+
+#[path = "../../tests/simulator/support.rs"]
+#[allow(dead_code)]
+mod support;
+
+use crate::clocks::{Edge, tests as clocks};
+use crate::graph_plan::{self, Edge as GraphEdge};
+use crate::{Buffer, Graph, NodeWork, StreamFlags, StreamId, Wait};
+use support::{Host, WORDS, simulator};
+
+/// A host, three buffers, and two streams that nothing orders.
+struct Setting {
+    h: Host,
+    data: Buffer,
+    out: Buffer,
+    more: Buffer,
+    s: StreamId,
+    t: StreamId,
+}
+
+impl Setting {
+    fn new() -> Setting {
+        let mut h = Host::new();
+        let [data, out, more] = ["data", "out", "more"].map(|name| h.buffer(name));
+        let free = StreamFlags::NonBlocking;
+        let [s, t] = ["s", "t"].map(|name| h.session.stream(name, free, 0).unwrap());
+        Setting {
+            h,
+            data,
+            out,
+            more,
+            s,
+            t,
+        }
+    }
+
+    fn put(&mut self, stream: StreamId) {
+        self.h.put(self.data, 7, stream);
+    }
+
+    fn get(&mut self, stream: StreamId) {
+        self.h.get(self.data, self.out, stream);
+    }
+
+    fn wait_until_yes(&mut self, what: Wait) {
+        while !self.h.session.query(what).unwrap() {}
+    }
+}
+
+fn one_stream(s: &mut Setting) {
+    s.put(s.s);
+    s.get(s.s);
+}
+
+fn an_event(s: &mut Setting) {
+    let e = s.h.session.event("e", 0).unwrap();
+    s.put(s.s);
+    s.h.session.record(e, s.s).unwrap();
+    s.h.session.wait(s.t, e).unwrap();
+    s.get(s.t);
+}
+
+fn the_legacy_default_stream(s: &mut Setting) {
+    let blocking = s.h.stream("blocking");
+    s.put(s.h.default);
+    s.get(blocking);
+}
+
+fn waiting_for_a_stream(s: &mut Setting) {
+    s.put(s.s);
+    s.h.session.synchronize(Wait::Stream(s.s)).unwrap();
+    s.get(s.t);
+}
+
+fn waiting_for_an_event(s: &mut Setting) {
+    let e = s.h.session.event("e", 0).unwrap();
+    s.put(s.s);
+    s.h.session.record(e, s.s).unwrap();
+    s.h.session.synchronize(Wait::Event(e)).unwrap();
+    s.get(s.t);
+}
+
+fn waiting_for_the_device(s: &mut Setting) {
+    s.put(s.s);
+    s.h.session.synchronize(Wait::Device).unwrap();
+    s.get(s.t);
+}
+
+fn asking_about_a_stream(s: &mut Setting) {
+    s.put(s.s);
+    s.wait_until_yes(Wait::Stream(s.s));
+    s.get(s.t);
+}
+
+fn asking_about_an_event(s: &mut Setting) {
+    let e = s.h.session.event("e", 0).unwrap();
+    s.put(s.s);
+    s.h.session.record(e, s.s).unwrap();
+    s.wait_until_yes(Wait::Event(e));
+    s.get(s.t);
+}
+
+fn asking_about_the_device(s: &mut Setting) {
+    s.put(s.s);
+    s.wait_until_yes(Wait::Device);
+    s.get(s.t);
+}
+
+/// One node writes, two read, in two streams of the graph; it is launched in two streams, between launches of their own.
+fn a_graph(s: &mut Setting) {
+    use crate::Arg;
+    let put = s.h.spec("put", s.s).arg(Arg::Pointer(s.data.address));
+    let mut graph = Graph::new();
+    let first = graph
+        .add(NodeWork::Launch(put.arg(Arg::u32(1))), &[])
+        .unwrap();
+    for to in [s.out, s.more] {
+        let get = s.h.spec("get", s.s).arg(Arg::Pointer(s.data.address));
+        let get = get.arg(Arg::Pointer(to.address)).arg(Arg::u32(WORDS));
+        graph.add(NodeWork::Launch(get), &[first]).unwrap();
+    }
+    let g = s.h.session.graph("g", graph, 0).unwrap();
+    s.put(s.s);
+    s.h.session.launch_graph(g, s.s).unwrap();
+    s.h.session.launch_graph(g, s.t).unwrap();
+    s.h.put(s.more, 3, s.t);
+}
+
+fn is_silent(program: fn(&mut Setting)) -> bool {
+    let _turn = simulator(|c| c.seed = 1);
+    let mut setting = Setting::new();
+    program(&mut setting);
+    setting.h.races().is_empty()
+}
+
+/// Row by row the table in ARCHITECTURE.md.
+#[test]
+fn without_an_edge_its_program_races() {
+    type Program = (&'static str, fn(&mut Setting), &'static [Edge]);
+    let programs: [Program; 9] = [
+        ("stream", one_stream, &[Edge::Stream]),
+        ("event", an_event, &[Edge::EventRecord, Edge::EventWait]),
+        ("legacy", the_legacy_default_stream, &[Edge::LegacyDefault]),
+        (
+            "synchronize stream",
+            waiting_for_a_stream,
+            &[Edge::HostStream, Edge::Host],
+        ),
+        (
+            "synchronize event",
+            waiting_for_an_event,
+            &[Edge::HostEvent, Edge::Host],
+        ),
+        (
+            "synchronize device",
+            waiting_for_the_device,
+            &[Edge::HostDevice, Edge::Host],
+        ),
+        (
+            "query stream",
+            asking_about_a_stream,
+            &[Edge::Query, Edge::HostStream, Edge::Host],
+        ),
+        (
+            "query event",
+            asking_about_an_event,
+            &[Edge::Query, Edge::HostEvent, Edge::Host],
+        ),
+        (
+            "query device",
+            asking_about_the_device,
+            &[Edge::Query, Edge::HostDevice, Edge::Host],
+        ),
+    ];
+    for (name, program, edges) in programs {
+        assert!(is_silent(program), "{name}");
+        for &edge in edges {
+            let silent = clocks::removing(edge, || is_silent(program));
+            assert!(!silent, "{name}: nobody noticed that {edge:?} was missing");
+        }
+    }
+    assert!(is_silent(a_graph));
+    for edge in GraphEdge::ALL {
+        let silent = graph_plan::tests::removing(edge, || is_silent(a_graph));
+        assert!(!silent, "graph: nobody noticed that {edge:?} was missing");
+    }
+}
