@@ -58,7 +58,13 @@ fn one(device: &mut Device, kernel: &Kernel) -> Result<(Outcome, bool)> {
     for map in &kernel.launch.map {
         let (bytes, rule) = tensor(map)?;
         let buffer = device.buffer(&bytes)?;
-        let encoded = device.tensor_map(map, buffer.address)?;
+        let encoded = match device.tensor_map(map, buffer.address)? {
+            Ok(encoded) => encoded,
+            Err(code) => {
+                outcome.end = format!("map {code}");
+                return Ok((outcome, true));
+            }
+        };
         let copy = device.buffer(&encoded)?;
         maps.push((encoded, copy, buffer.address));
         buffers.push((buffer, rule));

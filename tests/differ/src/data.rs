@@ -7,7 +7,7 @@
 //! | `map=0`, `mapptr=0`, `mapdata=0` | the first tensor map by value, by address, its tensor's address |
 //! | `KIND[N]` | a buffer of N elements |
 //!
-//! Kinds: `zero` (bytes), `u8`, `u16`, `u32`, `u64` (any bits), `below` (`below.7[N]`: u32 below 7), `iota`, `f32` (0 to 1),
+//! Kinds: `zero`, `fill` (bytes 0, 0xa5), `u8`, `u16`, `u32`, `u64` (any bits), `below` (`below.7[N]`: u32 below 7), `iota`, `f32` (0 to 1),
 //! `sf32` (−1 to 1), `f16` (0.5 to 1), `f64`; small whole numbers whose sums are exact in any order: `whole`, `whole64`,
 //! `whole16`, `wholeb16`, `whole8` (e5m2), `pos` (f32, 1 to 8), `signed`; and `edge…` (`edgef32`, `edgeu64`): the ends of the
 //! type's range among random bits. `words(0*64,99,1)`: those u32.
@@ -170,6 +170,7 @@ fn element(kind: &str, limit: u32, i: usize, random: &mut Random, to: &mut Vec<u
     let small = |random: &mut Random| (random.next() % 7) as i32 - 3;
     match kind {
         "zero" => to.push(0),
+        "fill" => to.push(0xa5),
         "u8" => to.push(random.next() as u8),
         "u16" => to.extend((random.next() as u16).to_le_bytes()),
         "u32" => to.extend(random.next().to_le_bytes()),

@@ -3,7 +3,8 @@
 use crate::kernel::{Launch, Map, dims};
 use anyhow::{Result, bail};
 use cuda_lazy::ext::{
-    CUlaunchAttribute, CUlaunchConfig, CUtensorMap, cuLaunchKernelEx, cuTensorMapEncodeTiled,
+    CUlaunchAttribute, CUlaunchConfig, CUtensorMap, cuLaunchKernelEx, cuTensorMapEncodeIm2col,
+    cuTensorMapEncodeTiled,
 };
 use cust_raw::*;
 use std::ffi::{CString, c_void};
@@ -136,8 +137,8 @@ impl Device {
         let _ = unsafe { cuMemFree_v2(buffer.address) };
     }
 
-    /// A tensor map's 128 bytes.
-    pub fn tensor_map(&self, map: &Map, address: u64) -> Result<Vec<u8>> {
+    /// A tensor map's 128 bytes, or why the driver makes none.
+    pub fn tensor_map(&self, map: &Map, address: u64) -> Result<Result<Vec<u8>, i32>> {
         let mut out = CUtensorMap { opaque: [0; 16] };
         let rank = map.extents.len();
         let steps = if map.steps.is_empty() {
@@ -145,33 +146,54 @@ impl Device {
         } else {
             map.steps.clone()
         };
-        if map.boxes.len() != rank || steps.len() != rank || map.strides.len() + 1 < rank {
+        let boxes_fit = match &map.windows {
+            Some(w) => w.lower.len() + 2 == rank && w.upper.len() + 2 == rank,
+            None => map.boxes.len() == rank,
+        };
+        if !boxes_fit || steps.len() != rank || map.strides.len() + 1 < rank {
             bail!("a tensor map's lists have different lengths");
         }
         // A tensor of one dimension has no strides; the driver wants an address all the same.
         let mut strides = map.strides.clone();
         strides.push(0);
-        // SAFETY: the lists have `rank` elements, checked above.
+        // SAFETY: the lists have `rank` elements (corners two less), checked above.
         let status = unsafe {
-            cuTensorMapEncodeTiled(
-                &mut out,
-                map.ty,
-                rank as u32,
-                address as *mut c_void,
-                map.extents.as_ptr(),
-                strides.as_ptr(),
-                map.boxes.as_ptr(),
-                steps.as_ptr(),
-                0,
-                map.swizzle,
-                0,
-                map.fill,
-            )
+            match &map.windows {
+                None => cuTensorMapEncodeTiled(
+                    &mut out,
+                    map.ty,
+                    rank as u32,
+                    address as *mut c_void,
+                    map.extents.as_ptr(),
+                    strides.as_ptr(),
+                    map.boxes.as_ptr(),
+                    steps.as_ptr(),
+                    0,
+                    map.swizzle,
+                    0,
+                    map.fill,
+                ),
+                Some(w) => cuTensorMapEncodeIm2col(
+                    &mut out,
+                    map.ty,
+                    rank as u32,
+                    address as *mut c_void,
+                    map.extents.as_ptr(),
+                    strides.as_ptr(),
+                    w.lower.as_ptr(),
+                    w.upper.as_ptr(),
+                    w.channels,
+                    w.pixels,
+                    steps.as_ptr(),
+                    0,
+                    map.swizzle,
+                    0,
+                    map.fill,
+                ),
+            }
         };
-        if let Err(code) = status.result() {
-            bail!("cuTensorMapEncodeTiled: error {code}");
-        }
-        Ok(out.opaque.iter().flat_map(|w| w.to_le_bytes()).collect())
+        let bytes = || out.opaque.iter().flat_map(|w| w.to_le_bytes()).collect();
+        Ok(status.result().map(|()| bytes()))
     }
 
     /// Launches a kernel and waits for it; the driver's answer.

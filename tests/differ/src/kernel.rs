@@ -94,6 +94,23 @@ pub struct Map {
     /// `CUtensorMapFloatOOBfill`.
     #[serde(default)]
     pub fill: i32,
+    /// Instead of a box: the windows of a convolution.
+    #[serde(default)]
+    pub windows: Option<Windows>,
+}
+
+/// What a map for `.im2col` has instead of a box.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Windows {
+    /// Where the window's first element may stand at least, in width, height, depth.
+    pub lower: Vec<i32>,
+    /// And how far it stays from the end.
+    pub upper: Vec<i32>,
+    /// Elements of a pixel.
+    pub channels: u32,
+    /// Pixels.
+    pub pixels: u32,
 }
 
 fn one() -> Vec<u32> {

@@ -1,5 +1,6 @@
 //! `gsan-differ record FILE [NAME…]`: runs each kernel on the device and writes what it computed.
-//! `gsan-differ compare FILE [NAME…]`: runs each kernel and compares with what is written there.
+//! `gsan-differ compare FILE [NAME…]`: runs each kernel and compares with what is written there. Those that `different.txt` lists
+//! must differ, with the reasons that it gives; all others must not.
 //!
 //! `gsan-differ shrink WHOLE FILE`: what is checked in, from what `record` wrote with `GSAN_DIFFER_WHOLE=1` (every byte of
 //! every buffer, which tells more when something differs; compare it with `GSAN_DIFFER_WHOLE=1` too).
@@ -79,8 +80,16 @@ fn run() -> Result<bool> {
             let text = std::fs::read_to_string(file).context(file.to_string())?;
             let expected = results::read(&text).context(file.to_string())?;
             let kernels = chosen(kernels()?, names);
+            let path = folder.join("different.txt");
+            let list =
+                std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
             let found = parent::run(&kernels)?;
-            Ok(compare::report(&kernels, &expected, &found))
+            Ok(compare::report(
+                &kernels,
+                &compare::known(&list),
+                &expected,
+                &found,
+            ))
         }
         _ => bail!(
             "usage: gsan-differ record|compare FILE [NAME…], gsan-differ list, gsan-differ ptx FOLDER"

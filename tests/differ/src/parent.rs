@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What no kernel of the list takes, the loading of its module included.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(20);
 /// What a child prints before a kernel's own output.
 pub const MARK: &str = "@@ kernel ";
 

@@ -11,7 +11,7 @@
 //!
 //! `end` is the driver's answer, or `timeout`. A buffer has its number among the kernel's, its length, the length of a
 //! sampled piece, and a digest of all of it (FNV-1a). Its values are the whole of it, or pieces of that length at equal
-//! distances.
+//! distances, or nothing where the kernel leaves the buffer as it was.
 
 use crate::data::{Rule, from_hex, to_hex};
 use anyhow::{Context, Result, bail};

@@ -24,7 +24,113 @@ pub fn forms() -> Vec<Form> {
     halves(&mut out);
     comparisons(&mut out);
     atomics(&mut out);
+    not_numbers(&mut out);
     out
+}
+
+/// NaNs of every kind, quiet and signalling: what becomes of their bits.
+fn not_numbers(out: &mut Vec<Form>) {
+    let singles = "words(2143289344*24,2139095041*24,-1*24,-4194303*24,2141192192*24,-8323073*24,2147483646*24,-6291456*24)";
+    for op in [
+        "abs",
+        "neg",
+        "cvt.ftz.f64",
+        "cvt.f64",
+        "cvt.rn.f16",
+        "cvt.rz.bf16",
+        "cvt.rn.relu.bf16",
+        "cvt.rni.f32",
+        "cvt.sat.f32",
+        "cvt.rna.tf32",
+        "cvt.rzi.s32",
+        "cvt.rzi.s64",
+        "sqrt.rn",
+        "rcp.approx.ftz",
+    ] {
+        let to: &'static str = match op.rsplit('.').next() {
+            Some("f64" | "s64") => "f64",
+            Some("f16" | "bf16") => "f16",
+            _ => "f32",
+        };
+        let name = format!("{op}.f32 of NaN");
+        out.push(Form::with(name, format!("{op}.f32 D, A;"), to, &["f32"]).on_all(singles));
+    }
+    for op in ["add", "mul", "min", "max", "copysign"] {
+        let name = format!("{op}.f32 of NaN");
+        let form = Form::with(name, format!("{op}.f32 D, A, B;"), "f32", &["f32", "f32"]);
+        out.push(form.on_all(singles));
+        // Which of two NaNs wins is the compiler's choice.
+        let name = format!("{op}.f64 of NaN");
+        let body = format!(
+            "and.b64 B, B, 0xffefffffffffffff; {{ .reg .b64 n; .reg .b32 lo, hi; mov.b64 {{lo, hi}}, A; or.b32 hi, hi, 0x7ff00000; or.b32 lo, lo, 1; mov.b64 n, {{lo, hi}}; {op}.f64 D, n, B; }}"
+        );
+        out.push(Form::with(name, body, "f64", &["f64", "f64"]));
+        let name = format!("{op}.f64, then NaN");
+        let body = format!(
+            "and.b64 B, B, 0xffefffffffffffff; {{ .reg .b64 n; .reg .b32 lo, hi; mov.b64 {{lo, hi}}, A; or.b32 hi, hi, 0x7ff00000; or.b32 lo, lo, 1; mov.b64 n, {{lo, hi}}; {op}.f64 D, B, n; }}"
+        );
+        out.push(Form::with(name, body, "f64", &["f64", "f64"]));
+    }
+    for op in [
+        "abs",
+        "neg",
+        "cvt.rn.f32",
+        "cvt.rn.f16",
+        "cvt.rni.f64",
+        "sqrt.rn",
+        "cvt.rzi.s64",
+    ] {
+        let to: &'static str = match op {
+            "cvt.rn.f32" => "f32",
+            "cvt.rn.f16" => "f16",
+            _ => "f64",
+        };
+        let body = format!(
+            "{{ .reg .b64 n; .reg .b32 lo, hi; mov.b64 {{lo, hi}}, A; or.b32 hi, hi, 0x7ff00000; or.b32 lo, lo, 1; mov.b64 n, {{lo, hi}}; {op}.f64 D, n; }}"
+        );
+        out.push(Form::with(format!("{op}.f64 of NaN"), body, to, &["f64"]));
+    }
+    let body = "and.b64 B, B, 0xffefffffffffffff; and.b64 C, C, 0xffefffffffffffff; { .reg .b64 n; .reg .b32 lo, hi; mov.b64 {lo, hi}, A; or.b32 hi, hi, 0x7ff00000; or.b32 lo, lo, 1; mov.b64 n, {lo, hi}; fma.rn.f64 D, n, B, C; }";
+    out.push(Form::with(
+        "fma.rn.f64 of NaN",
+        body,
+        "f64",
+        &["f64", "f64", "f64"],
+    ));
+    let body = "and.b64 B, B, 0xffefffffffffffff; and.b64 C, C, 0xffefffffffffffff; { .reg .b64 n; .reg .b32 lo, hi; mov.b64 {lo, hi}, A; or.b32 hi, hi, 0x7ff00000; or.b32 lo, lo, 1; mov.b64 n, {lo, hi}; fma.rn.f64 D, B, C, n; }";
+    out.push(Form::with(
+        "fma.rn.f64, then NaN",
+        body,
+        "f64",
+        &["f64", "f64", "f64"],
+    ));
+    for (ty, data) in [
+        ("f16", "or.b16 A, A, 0x7c01;"),
+        ("bf16", "or.b16 A, A, 0x7f81;"),
+    ] {
+        for op in ["abs", "neg", "cvt.f32", "cvt.f64", "ex2.approx.ftz"] {
+            if (ty, op) == ("f16", "ex2.approx.ftz") {
+                continue;
+            }
+            let to: &'static str = match op {
+                "cvt.f32" => "f32",
+                "cvt.f64" => "f64",
+                _ => "f16",
+            };
+            let body = format!("{data} {op}.{ty} D, A;");
+            out.push(Form::with(format!("{op}.{ty} of NaN"), body, to, &[ty]));
+        }
+        for op in [
+            "add.rn",
+            "min",
+            "max.NaN",
+            "min.xorsign.abs",
+            "max.NaN.xorsign.abs",
+        ] {
+            let body = format!("{data} {op}.{ty} D, A, B;");
+            out.push(Form::with(format!("{op}.{ty} of NaN"), body, ty, &[ty, ty]));
+        }
+    }
 }
 
 fn integers(out: &mut Vec<Form>) {
@@ -167,7 +273,14 @@ fn bits(out: &mut Vec<Form>) {
     for ty in ["u32", "s32", "u64", "s64"] {
         out.push(Form::new(format!("bfind.{ty}"), "u32", &[ty]));
         out.push(Form::new(format!("bfind.shiftamt.{ty}"), "u32", &[ty]));
-        out.push(Form::new(format!("bfe.{ty}"), ty, &[ty, "u32", "u32"]));
+        // Position and length have eight bits; what more bits mean is not said.
+        let body = format!("and.b32 B, B, 0xff; and.b32 C, C, 0xff; bfe.{ty} D, A, B, C;");
+        out.push(Form::with(
+            format!("bfe.{ty}"),
+            body,
+            ty,
+            &[ty, "u32", "u32"],
+        ));
     }
     for side in ["l", "r"] {
         for mode in ["wrap", "clamp"] {
@@ -201,7 +314,8 @@ fn bits(out: &mut Vec<Form>) {
             &["u32", "u32"],
         ));
     }
-    out.push(Form::new("fns.b32", "b32", &["b32", "u32", "s32"]));
+    let body = "and.b32 B, B, 31; fns.b32 D, A, B, C;";
+    out.push(Form::with("fns.b32", body, "b32", &["b32", "u32", "s32"]));
     for ty in ["u32", "s64", "f32"] {
         out.push(Form::new(format!("slct.{ty}.s32"), ty, &[ty, ty, "s32"]));
         out.push(Form::new(format!("slct.{ty}.f32"), ty, &[ty, ty, "f32"]));
@@ -268,6 +382,31 @@ fn singles(out: &mut Vec<Form>) {
         }
     }
     out.push(Form::new("tanh.approx.f32", "f32", &["f32"]).close("~f32:1e-3:1e-6"));
+    flushed(out);
+}
+
+/// Products next to the least normal number: which of them count as tiny.
+fn flushed(out: &mut Vec<Form>) {
+    // 2^-126 times 1, 1 + 2^-23, 1 + 2^-22; times 1 − 2^-24, 1 − 2^-23, 1 − 2^-22.
+    let data = "words(8388608*64,8388609*64,8388610*64)";
+    for factor in ["0f3F7FFFFF", "0f3F7FFFFE", "0f3F7FFFFC"] {
+        for round in ["rn", "rz", "rm", "rp"] {
+            for (op, tail) in [("mul", ""), ("fma", ", 0f80000000")] {
+                let name = format!("{op}.{round}.ftz.f32, the least normal times {factor}");
+                let body = format!("{op}.{round}.ftz.f32 D, A, {factor}{tail};");
+                out.push(Form::with(name, body, "f32", &["f32"]).on_all(data));
+            }
+        }
+    }
+    let data = "words(67109888*64,67175425*64,67240962*64)";
+    for factor in [0x3bff, 0x3bfe, 0x3bfc] {
+        let body = format!(
+            "{{ .reg .b32 f; mov.b32 f, {}; mul.rn.ftz.f16x2 D, A, f; }}",
+            factor << 16 | factor
+        );
+        let name = format!("mul.ftz.f16x2, the least normal times {factor:#x}");
+        out.push(Form::with(name, body, "f16x2", &["f16x2"]).on_all(data));
+    }
 }
 
 fn doubles(out: &mut Vec<Form>) {
@@ -441,6 +580,18 @@ fn atomics(out: &mut Vec<Form>) {
             out.push(Form::with(format!("atom.{op}.{ty}"), body, ty, &[ty, ty]));
         }
     }
+    // Global memory's adder knows no subnormals, shared memory's does.
+    for op in ["atom.shared.add.f32 E,", "red.shared.add.f32"] {
+        let body = format!(
+            "{{ .reg .b32 q; .shared .align 4 .b8 sh[768]; mov.u32 q, sh; mad.lo.u32 q, %r1, 4, q; st.shared.b32 [q], A; {op} [q], B; ld.shared.b32 D, [q]; }}"
+        );
+        let name = op.trim_end_matches(" E,");
+        out.push(Form::with(name, body, "f32", &["f32", "f32"]));
+    }
+    let body = "red.global.add.f32 [PA], B; mov.b32 D, 0;";
+    out.push(Form::with("red.add.f32", body, "f32", &["f32", "f32"]));
+    let body = "{ .reg .pred z; .reg .b32 o, x, y; and.b32 o, %r1, 1; setp.eq.u32 z, o, 0; mov.b32 D, 0; @z atom.global.v2.f32.add {x, y}, [PA], {B, A}; @z mov.b32 D, y; }";
+    out.push(Form::with("atom.v2.f32.add", body, "f32", &["f32", "f32"]));
     for ty in ["f16", "f16x2", "bf16", "bf16x2"] {
         let body = format!("atom.global.add.noftz.{ty} D, [PA], B;");
         out.push(Form::with(

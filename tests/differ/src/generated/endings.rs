@@ -7,6 +7,7 @@ pub fn kernels() -> Vec<Kernel> {
     let mut out = vec![print()];
     out.extend(bad_endings());
     out.push(asynchronous_stores());
+    out.push(exited_warps());
     out
 }
 
@@ -58,6 +59,23 @@ fn print() -> Kernel {
     kernel("vprintf", &body, launch)
 }
 
+/// A call of the function at that address.
+fn call(address: &str) -> String {
+    format!(
+        "mov.u64 %d2, {address}; {{ .param .b32 p0; st.param.b32 [p0], %r1; P: .callprototype _ (.param .b32 _); call %d2, (p0), P; }}"
+    )
+}
+
+/// A copy into shared memory, and a barrier that waits for it (for a while).
+fn bulk(to: &str, from: &str, bytes: &str) -> String {
+    format!(
+        ".shared .align 8 .b8 bar[8]; mov.u32 %r2, bar; mbarrier.init.shared.b64 [%r2], 1; fence.proxy.async;
+  mbarrier.arrive.expect_tx.shared.b64 _, [%r2], {bytes}; mov.u32 %r3, {bytes};
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes {to}, {from}, %r3, [%r2];
+  nanosleep.u32 100000; mbarrier.test_wait.parity.shared.b64 %p1, [%r2], 0; selp.u32 %r1, 1, 0, %p1;"
+    )
+}
+
 fn bad_endings() -> Vec<Kernel> {
     let plain = |body: &str| {
         format!(
@@ -79,7 +97,10 @@ fn bad_endings() -> Vec<Kernel> {
     let forms = [
         ("assertfail", asserts),
         ("trap", plain("trap;")),
-        ("misaligned load", plain("ld.global.b64 %d2, [%d1+4];")),
+        (
+            "misaligned load",
+            plain("ld.global.b64 %d2, [%d1+4]; st.global.b64 [%d1+8], %d2;"),
+        ),
         (
             "load from nowhere",
             plain("mov.u64 %d2, 64; ld.global.b32 %r1, [%d2];"),
@@ -96,18 +117,85 @@ fn bad_endings() -> Vec<Kernel> {
             "shared store far away",
             plain("add.u32 %r2, %r1, 0x400000; st.shared.b32 [%r2], %r1;"),
         ),
+        ("call through an odd pointer", plain(&call("4097"))),
+        ("call far away", plain(&call("0x123456789ab0"))),
+        ("call of data", plain(&call("%d1"))),
         (
-            "call through a wrong pointer",
+            "generic load beyond all memory",
+            plain("mov.u64 %d2, 0x7000000000000000; ld.b32 %r1, [%d2];"),
+        ),
+        (
+            "store to a constant",
+            format!(
+                ".const .align 4 .b32 c = 7;\n{}",
+                plain("mov.u64 %d2, c; cvta.const.u64 %d2, %d2; st.b32 [%d2], %r1;")
+            ),
+        ),
+        (
+            "misaligned atomic",
+            plain("atom.global.add.u32 %r1, [%d1+2], 1;"),
+        ),
+        ("misaligned generic load", plain("ld.b32 %r1, [%d1+2];")),
+        (
+            "atomic on local memory",
             plain(
-                "mov.u64 %d2, 4096; { .param .b32 p0; st.param.b32 [p0], %r1; P: .callprototype _ (.param .b32 _); call %d2, (p0), P; }",
+                ".local .align 4 .b32 l; mov.u64 %d2, l; cvta.local.u64 %d2, %d2; atom.add.u32 %r1, [%d2], 1;",
+            ),
+        ),
+        (
+            "barrier number 16",
+            plain("mov.u32 %r2, 16; barrier.sync %r2;"),
+        ),
+        ("copy of 24 bytes", plain(&bulk("[%r1]", "[%d1]", "24"))),
+        ("copy off 16 bytes", plain(&bulk("[%r1]", "[%d1+8]", "16"))),
+        (
+            "copy to off 16 bytes",
+            plain(&bulk("[%r1+8]", "[%d1]", "16")),
+        ),
+        (
+            "arrival at no mbarrier",
+            plain(
+                "mov.b64 %d2, 0; st.shared.b64 [%r1], %d2; mbarrier.arrive.shared.b64 %d2, [%r1]; cvt.u32.u64 %r1, %d2;",
+            ),
+        ),
+        (
+            "more arrivals than expected",
+            plain(
+                "mbarrier.init.shared.b64 [%r1], 1; mbarrier.arrive.noComplete.shared.b64 %d2, [%r1], 2; cvt.u32.u64 %r1, %d2;",
+            ),
+        ),
+        (
+            "misaligned mbarrier",
+            plain("mbarrier.init.shared.b64 [%r1+4], 1;"),
+        ),
+        (
+            "mbarrier for too many threads",
+            plain("mov.u32 %r2, 0x100000; mbarrier.init.shared.b64 [%r1], %r2;"),
+        ),
+        (
+            "mapa of no rank",
+            plain(
+                "mov.u32 %r2, 7; mapa.shared::cluster.u32 %r2, %r1, %r2; st.shared::cluster.b32 [%r2], %r1;",
             ),
         ),
     ];
-    let launch = || Launch::of_one_block(1, vec!["zero[16]".to_string()]);
+    let launch = || Launch::of_one_block(1, vec!["zero[64]?".to_string()]);
     forms
         .iter()
         .map(|(name, body)| kernel(&format!("ends badly: {name}"), body, launch()))
         .collect()
+}
+
+/// A warp that has exited counts as one that has arrived: at barriers of the whole block.
+fn exited_warps() -> Kernel {
+    let body = ".visible .entry k(.param .u64 out) {
+  .reg .b64 %d<4>; .reg .b32 %r<4>; .reg .pred %p<3>;
+  ld.param.u64 %d1, [out]; mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 40; @%p1 bra E;
+  bar.sync 0; setp.lt.u32 %p2, %r1, 20; barrier.red.popc.u32 %r2, 1, %p2; bar.sync 0;
+  mad.wide.u32 %d1, %r1, 4, %d1; st.global.b32 [%d1], %r2;
+E: ret; }\n";
+    let launch = Launch::of_one_block(128, vec!["zero[512]".to_string()]);
+    kernel("barriers after warps have exited", body, launch)
 }
 
 fn asynchronous_stores() -> Kernel {

@@ -19,6 +19,8 @@ pub struct Form {
     pub rule: &'static str,
     /// Other data than the type's edge cases, for A.
     pub data: Option<&'static str>,
+    /// The same with its number of elements.
+    pub whole_data: Option<String>,
     /// `.target`, where sm_90 will not do.
     pub target: &'static str,
 }
@@ -46,6 +48,7 @@ impl Form {
             operands: operands.to_vec(),
             rule: "",
             data: None,
+            whole_data: None,
             target: "sm_90",
         }
     }
@@ -62,6 +65,12 @@ impl Form {
         self
     }
 
+    /// With that word for A's buffer.
+    pub fn on_all(mut self, data: impl Into<String>) -> Form {
+        self.whole_data = Some(data.into());
+        self
+    }
+
     /// The kernel.
     pub fn kernel(&self) -> Kernel {
         let bits = |ty: &str| bytes(ty) * 8;
@@ -69,7 +78,7 @@ impl Form {
         let mut registers = format!(".reg .b{} D, E;", bits(self.result));
         let mut parameters = String::new();
         let mut args = vec![format!(
-            "zero[{}]{}",
+            "fill[{}]{}",
             THREADS * bytes(self.result),
             self.rule
         )];
@@ -87,7 +96,10 @@ impl Form {
                 _ => edges(ty).to_string(),
             };
             let per = if ty.ends_with("x2") { 2 } else { 1 };
-            args.push(format!("{data}[{}]", per * (THREADS + n)));
+            args.push(match (n, &self.whole_data) {
+                (0, Some(whole)) => whole.clone(),
+                _ => format!("{data}[{}]", per * (THREADS + n)),
+            });
         }
         let ptx = format!(
             ".version 8.6\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 out{parameters}) {{

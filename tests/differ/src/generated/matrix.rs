@@ -1,5 +1,6 @@
 //! Products of matrices, with elements small enough for exact sums: what is compared is where elements lie.
 
+use super::sparse;
 use crate::kernel::{Kernel, Launch};
 use std::fmt::Write;
 
@@ -7,20 +8,21 @@ use std::fmt::Write;
 pub fn kernels() -> Vec<Kernel> {
     let mut out = Vec::new();
     mma(&mut out);
+    sparse::kernels(&mut out);
     wmma(&mut out);
     wgmma(&mut out);
     move_matrices(&mut out);
     out
 }
 
-fn list(name: &str, count: usize) -> String {
+pub(super) fn list(name: &str, count: usize) -> String {
     (0..count)
         .map(|i| format!("{name}{i}"))
         .collect::<Vec<_>>()
         .join(", ")
 }
 
-fn kernel(name: String, ptx: String, launch: Launch) -> Kernel {
+pub(super) fn kernel(name: String, ptx: String, launch: Launch) -> Kernel {
     Kernel {
         name,
         number: 0,
@@ -30,7 +32,7 @@ fn kernel(name: String, ptx: String, launch: Launch) -> Kernel {
 }
 
 /// Bits of an element, and data that fill a register with whole numbers.
-fn element(ty: &str) -> (usize, &'static str) {
+pub(super) fn element(ty: &str) -> (usize, &'static str) {
     match ty {
         "f64" => (64, "whole64"),
         "f32" | "tf32" => (32, "whole"),
@@ -45,7 +47,7 @@ fn element(ty: &str) -> (usize, &'static str) {
 }
 
 /// A buffer's word of `bytes` bytes.
-fn data(ty: &str, bytes: usize) -> String {
+pub(super) fn data(ty: &str, bytes: usize) -> String {
     let (bits, kind) = element(ty);
     // Elements smaller than a byte come in bytes.
     format!("{kind}[{}]", 8 * bytes / bits.max(8))
@@ -249,6 +251,8 @@ struct Group {
     b: Layout,
     tail: String,
     note: &'static str,
+    /// A sparsity selector.
+    sparse: Option<u32>,
 }
 
 fn wgmma(out: &mut Vec<Kernel>) {
@@ -280,6 +284,27 @@ fn wgmma(out: &mut Vec<Kernel>) {
                         plain(size).to_string()
                     },
                     note: "",
+                    sparse: None,
+                });
+            }
+        }
+        // A sparse, in shared memory and in registers.
+        for selector in 0..if bytes == 1 { 1 } else { 2 } {
+            for a in [Some(Layout::new(1, false, 0, 64, bytes)), None] {
+                let tail = match (size, a) {
+                    (0, _) => "",
+                    (2, Some(_)) => ", 1, 1, 0, 0",
+                    (2, None) => ", 1, 1, 0",
+                    _ => ", 1, 1",
+                };
+                groups.push(Group {
+                    types,
+                    n: 16,
+                    a,
+                    b: Layout::new(1, false, B, 16, bytes),
+                    tail: tail.to_string(),
+                    note: ["", ", selector 1"][selector as usize],
+                    sparse: Some(selector),
                 });
             }
         }
@@ -296,6 +321,7 @@ fn wgmma(out: &mut Vec<Kernel>) {
             }
             .to_string(),
             note: ", A in registers",
+            sparse: None,
         });
     }
     for types in ["f32.f16.f16", "f32.bf16.bf16"] {
@@ -309,6 +335,7 @@ fn wgmma(out: &mut Vec<Kernel>) {
                         b: Layout::new(mode, tb, B, n, 2),
                         tail: format!(", 1, -1, {}, {}", u8::from(ta), u8::from(tb)),
                         note: ", transposed",
+                        sparse: None,
                     });
                 }
             }
@@ -334,6 +361,7 @@ fn wgmma(out: &mut Vec<Kernel>) {
             b: layout(B),
             tail: ", -1, 1, 0, 0".to_string(),
             note,
+            sparse: None,
         });
     }
     out.extend(groups.iter().map(group));
@@ -342,7 +370,8 @@ fn wgmma(out: &mut Vec<Kernel>) {
 fn group(g: &Group) -> Kernel {
     let types: Vec<&str> = g.types.split('.').collect();
     let (td, ta) = (types[0], types[1]);
-    let k = 256 / element(ta).0;
+    let (twice, sp) = g.sparse.map_or((1, ""), |_| (2, ".sp"));
+    let k = twice * 256 / element(ta).0;
     let count = g.n as usize / if td == "f16" { 4 } else { 2 };
     let sum = if td == "f32" { ".f32" } else { ".b32" };
     let d = list("%e", count);
@@ -355,38 +384,52 @@ fn group(g: &Group) -> Kernel {
     for i in 0..count {
         let _ = writeln!(store, "st.global.b32 [%d2+{}], %e{i};", 4 * i);
     }
-    let op = format!("wgmma.mma_async.sync.aligned.m64n{}k{k}.{}", g.n, g.types);
+    let op = format!(
+        "wgmma.mma_async{sp}.sync.aligned.m64n{}k{k}.{}",
+        g.n, g.types
+    );
     let tail = &g.tail;
+    let (parameter, load, which) = match g.sparse {
+        None => ("", "", String::new()),
+        Some(selector) => (
+            ", .param .u64 metadata",
+            "ld.param.u64 %d7, [metadata]; mad.wide.u32 %d7, %i1, 4, %d7; ld.global.b32 %a4, [%d7];",
+            format!(", %a4, {selector}"),
+        ),
+    };
     // First without, then with what is there.
     let ptx = format!(
         ".extern .shared .align 1024 .b8 s[];
-.visible .entry k(.param .u64 image, .param .u64 out, .param .u64 da, .param .u64 db) {{
-  .reg .b64 %d<9>; .reg .b32 %i<9>, %a<4>; .reg {sum} %e<{count}>; .reg .pred %p<3>;
+.visible .entry k(.param .u64 image, .param .u64 out, .param .u64 da, .param .u64 db{parameter}) {{
+  .reg .b64 %d<9>; .reg .b32 %i<9>, %a<5>; .reg {sum} %e<{count}>; .reg .pred %p<3>;
   ld.param.u64 %d1, [image]; ld.param.u64 %d2, [out]; ld.param.u64 %d3, [da]; ld.param.u64 %d4, [db];
   mov.u32 %i1, %tid.x; mov.u32 %i2, s; mul.lo.u32 %i3, %i1, 4; cvt.u64.u32 %d6, %i3; add.u64 %d1, %d1, %d6;
   ld.global.b32 %a0, [%d1]; ld.global.b32 %a1, [%d1+512]; ld.global.b32 %a2, [%d1+1024]; ld.global.b32 %a3, [%d1+1536];
   add.u32 %i4, %i2, %i3; mov.u32 %i5, 0;
 L: ld.global.b32 %i6, [%d1]; st.shared.b32 [%i4], %i6; add.u64 %d1, %d1, 512; add.u32 %i4, %i4, 512;
   add.u32 %i5, %i5, 512; setp.lt.u32 %p1, %i5, 65536; @%p1 bra L;
-  fence.proxy.async.shared::cta; bar.sync 0;
+  {load} fence.proxy.async.shared::cta; bar.sync 0;
   shr.u32 %i2, %i2, 4; cvt.u64.u32 %d6, %i2; add.u64 %d3, %d3, %d6; add.u64 %d4, %d4, %d6;
   setp.ne.u32 %p2, 0, 0;
   wgmma.fence.sync.aligned;
-  {op} {{{d}}}, {a}, %d4, %p2{tail};
+  {op} {{{d}}}, {a}, %d4{which}, %p2{tail};
   setp.eq.u32 %p2, 0, 0;
-  {op} {{{d}}}, {a}, %d4, %p2{tail};
+  {op} {{{d}}}, {a}, %d4{which}, %p2{tail};
   wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
   mad.wide.u32 %d2, %i1, {}, %d2;
   {store}  ret;
 }}\n",
         4 * count
     );
-    let args = vec![
+    let mut args = vec![
         data(ta, 65536),
         format!("zero[{}]", 128 * 4 * count),
         format!("u64={}", g.a.map_or(0, |a| a.bits())),
         format!("u64={}", g.b.bits()),
     ];
+    if g.sparse.is_some() {
+        args.push(sparse::metadata(ta, 128));
+    }
     let mut launch = Launch::of_one_block(128, args);
     launch.shared = 65536;
     let letters = |l: &Layout| {

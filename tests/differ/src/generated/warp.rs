@@ -60,7 +60,13 @@ pub fn forms() -> Vec<Form> {
         ("xor", ["b32", ""]),
     ] {
         for ty in types.into_iter().filter(|t| !t.is_empty()) {
-            let body = format!("redux.sync.{op}.{ty} D, A, -1;");
+            // Otherwise nothing would be left of 32 random words.
+            let some = if op == "and" {
+                "or.b32 A, A, 0x50a0101;"
+            } else {
+                ""
+            };
+            let body = format!("{some} redux.sync.{op}.{ty} D, A, -1;");
             out.push(Form::with(
                 format!("redux.sync.{op}.{ty}"),
                 body,
@@ -70,17 +76,30 @@ pub fn forms() -> Vec<Form> {
         }
     }
     for op in ["popc.u32", "and.pred", "or.pred"] {
-        let body = if op.starts_with("popc") {
-            format!("setp.gt.s32 P, A, 0; barrier.red.{op} D, 1, 192, P;")
-        } else {
-            format!("setp.ne.s32 P, A, 1; barrier.red.{op} Q, 1, 192, P; selp.u32 D, 1, 0, Q;")
-        };
-        out.push(Form::with(
-            format!("barrier.red.{op}"),
-            body,
-            "b32",
-            &["b32"],
-        ));
+        if op.starts_with("popc") {
+            let body = format!("setp.gt.s32 P, A, 0; barrier.red.{op} D, 1, 192, P;");
+            out.push(Form::with(
+                format!("barrier.red.{op}"),
+                body,
+                "b32",
+                &["b32"],
+            ));
+            continue;
+        }
+        // Some of them, all of them, none of them.
+        for (name, test) in [
+            ("", "setp.ne.s32 P, A, 1;"),
+            (", all", "setp.ne.s32 P, A, 0x13579bdf;"),
+            (", none", "setp.eq.s32 P, A, 0x13579bdf;"),
+        ] {
+            let body = format!("{test} barrier.red.{op} Q, 1, 192, P; selp.u32 D, 1, 0, Q;");
+            out.push(Form::with(
+                format!("barrier.red.{op}{name}"),
+                body,
+                "b32",
+                &["b32"],
+            ));
+        }
     }
     out
 }
