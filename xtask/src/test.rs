@@ -144,6 +144,8 @@ pub fn run(extent: Extent) -> Result {
         Ok(Outcome::Passed)
     });
 
+    steps.step("the fuzz targets build", || fuzz_targets(extent));
+
     ptxas_steps(&mut steps, extent);
 
     steps.step("the scenarios on a GPU", || {
@@ -182,6 +184,31 @@ fn ptxas_steps(steps: &mut Steps, extent: Extent) {
         "ptxas takes the corpus's checked-in selection, instrumented (../shared/corpus is not here)"
     };
     step(name, &|| ptxas_table::run(ptxas_table::Extent::Whole, None));
+    if ptxas_table::whole_corpus().is_none() {
+        steps.step("the whole corpus, by ptxas and by gsan-ptx's tests", || {
+            let why = "../shared/corpus is not here; the selection in gsan-ptx/tests/data/corpus was taken in its place";
+            Ok(Outcome::NotRun(why.into()))
+        });
+    }
+}
+
+/// Fuzzing itself needs a nightly compiler; that the targets still fit the crates does not.
+fn fuzz_targets(extent: Extent) -> Result<Outcome> {
+    if extent == Extent::Quick {
+        return Ok(Outcome::NotRun("--quick".into()));
+    }
+    // libFuzzer is compiled on the way.
+    if process::capture(std::process::Command::new("c++").arg("--version")).is_err() {
+        return Ok(Outcome::NotRun("no C++ compiler".into()));
+    }
+    for folder in ["gsan-ptx/fuzz", "ge-conflict/fuzz"] {
+        let manifest = format!("{folder}/Cargo.toml");
+        let mut check = cargo();
+        // A workspace of their own, so a lock file of their own; the folder for what is built would be theirs too.
+        check.args(["check", "--quiet", "--locked", "--manifest-path", &manifest]);
+        process::run(check.env("CARGO_TARGET_DIR", target_dir().join("fuzz")))?;
+    }
+    Ok(Outcome::Passed)
 }
 
 /// Completes a tree of rebuilt PTX by what is not rebuilt, so that the end-to-end tests can run in it.
