@@ -1,5 +1,5 @@
 //! How fast the simulator runs a tiled matrix product, un-instrumented and instrumented, in PTX instructions (of threads)
-//! a second; and, from the two times, what detection costs there.
+//! a second; and, from the times, what detection costs there, and weak memory and the schedule by priorities.
 
 // The macros make public functions.
 #![allow(missing_docs)]
@@ -8,6 +8,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use gsan_bench::measure::{Bench, Plan};
 use gsan_bench::workload::{Sizes, Workload, all};
 use gsan_host::Session;
+use gsan_sim::{Config, MemoryModel, Schedule};
 
 const PLAN: Plan = Plan {
     device: 0,
@@ -20,9 +21,9 @@ const PLAN: Plan = Plan {
     runs: 1,
 };
 
-fn fresh(instrument: bool) -> Bench {
+fn fresh(instrument: bool, config: Config) -> Bench {
     gsan_sim::driver::reset();
-    gsan_sim::driver::configure(gsan_sim::Config::default());
+    gsan_sim::driver::configure(config);
     let session = Session::builder().instrument(instrument).build().unwrap();
     Bench::new(session, &PLAN).unwrap()
 }
@@ -40,8 +41,27 @@ fn simulator(c: &mut Criterion) {
         .unwrap();
     let mut group = c.benchmark_group("simulator");
     group.sample_size(10);
-    for (name, instrument) in [("matmul, plain", false), ("matmul, instrumented", true)] {
-        let mut bench = fresh(instrument);
+    let with = |memory, schedule| {
+        let mut config = Config::default();
+        (config.memory, config.schedule) = (memory, schedule);
+        config
+    };
+    let sequential = MemoryModel::Sequential;
+    for (name, instrument, config) in [
+        ("matmul, plain", false, Config::default()),
+        ("matmul, instrumented", true, Config::default()),
+        (
+            "matmul, weak memory",
+            false,
+            with(MemoryModel::Weak, Schedule::Random),
+        ),
+        (
+            "matmul, by priorities",
+            false,
+            with(sequential, Schedule::Priority),
+        ),
+    ] {
+        let mut bench = fresh(instrument, config);
         let before = gsan_sim::driver::thread_steps();
         once(&mut bench, &matmul);
         group.throughput(Throughput::Elements(
