@@ -16,13 +16,19 @@
 //! keeps, and what a hook needs a kernel needs.
 //!
 //! Not found: an access by a thread whose own order the issuing thread learns of between issue and wait.
+//!
+//! **`cp.async`** reads a few bytes for each of many threads, too many to keep. Its read is recorded when it is issued, some
+//! epochs ahead of its time: a release before the wait does not cover it. A wait (or the thread's end) raises the block's epoch to
+//! that, so that whatever comes then does. Where more epochs close in between it is covered too early, and any wait counts for all
+//! of the block's.
 
 use crate::block;
 use crate::cell::Cell;
 use crate::clock::State;
 use crate::detector;
 use crate::layout::{
-    Access, Counters, GlobalState, LaunchRecord, Op, PendingCopy, Scope, TensorMap, ThreadState,
+    Access, Counters, Epoch, GlobalState, LaunchRecord, Op, PendingCopy, Scope, TensorMap,
+    ThreadState,
 };
 use crate::machine::{Machine, field};
 use crate::mutants::{Edge, without};
@@ -31,6 +37,10 @@ use core::mem::{offset_of, size_of};
 
 /// Bytes that are checked at a time.
 const PIECE: u64 = 16;
+
+/// How many epochs ahead of its time a `cp.async` is recorded: as many may close before the wait. A block's warps close one each at a
+/// barrier, and 2^32 are enough for 67 million waits of a slot.
+const AHEAD: u32 = 64;
 
 /// A copy of `bytes` bytes at `addr` is issued. `barrier`: as in [`PendingCopy`].
 pub fn issue<C: Cell, M: Machine>(
@@ -183,6 +193,32 @@ pub fn leave<C: Cell, M: Machine>(me: State<M>) {
         return;
     }
     own(me, |at, state| finish::<C, M>(me.m, me.addr, at, state));
+}
+
+/// This thread has waited for `cp.async`s, or leaves: the reads are over.
+#[inline]
+pub fn landed<M: Machine>(me: State<M>) {
+    let ahead = me.m.load32(field!(me.addr, ThreadState, ahead));
+    if ahead > me.epoch() && !without(Edge::CopyLanded) {
+        me.m.max32(field!(me.addr, ThreadState, epoch), ahead);
+    }
+}
+
+impl<M: Machine> State<M> {
+    /// The epoch that an access belongs to.
+    #[inline]
+    pub fn epoch_of(self, op: Op) -> Epoch {
+        let epoch = self.epoch();
+        if !op.is_asynchronous() || without(Edge::CopyAhead) {
+            return epoch;
+        }
+        let ahead = epoch.wrapping_add(AHEAD);
+        let word = field!(self.addr, ThreadState, ahead);
+        if self.m.load32(word) < ahead {
+            self.m.max32(word, ahead);
+        }
+        ahead
+    }
 }
 
 /// A tenant begins: nothing is under way. The slot's lock is held.

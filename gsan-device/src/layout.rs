@@ -26,7 +26,7 @@ use core::mem::{align_of, offset_of, size_of};
 pub type Epoch = u32;
 
 /// Bumped whenever a struct of this file changes; the host writes it, the runtime's module exports it.
-pub const LAYOUT_VERSION: u32 = 5;
+pub const LAYOUT_VERSION: u32 = 6;
 
 /// Bytes of user memory that one shadow cell covers.
 pub const WORD: u64 = 4;
@@ -71,7 +71,7 @@ const _: () = {
     // Model checks have smaller ones.
     assert!(
         cfg!(loom)
-            || (size_of::<ThreadState>() == 576 + 8 + 64 + 2048 + 3 * 128 + 4096
+            || (size_of::<ThreadState>() == 576 + 16 + 64 + 2048 + 3 * 128 + 4096
                 && size_of::<Snapshot>() == 144)
     );
     assert!(size_of::<Tenant>() == 28);
@@ -101,6 +101,7 @@ const _: () = {
         .non_coherent()
         .generic();
     assert!(op.size() == 16 && op.is_volatile() && op.is_non_coherent() && op.is_generic());
+    assert!(op.asynchronous().is_asynchronous() && !op.is_asynchronous());
     assert!(op.access() as u8 == Access::Cas as u8 && op.order() as u8 == Order::Sc as u8);
     assert!(op.scope() as u8 == Scope::Sys as u8);
 };

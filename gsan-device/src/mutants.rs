@@ -78,11 +78,15 @@ pub enum Edge {
     CopyExit,
     /// A wait for an mbarrier records the reads that completed there.
     CopyBarrier,
+    /// A `cp.async` is not covered by what is released before the wait for it.
+    CopyAhead,
+    /// A wait for `cp.async`s lets what follows cover them.
+    CopyLanded,
 }
 
 impl Edge {
     /// All of them.
-    pub const ALL: [Edge; 36] = [
+    pub const ALL: [Edge; 38] = [
         Edge::AcquireMerge,
         Edge::ReleasePublish,
         Edge::FenceRelease,
@@ -119,6 +123,8 @@ impl Edge {
         Edge::CopyGroups,
         Edge::CopyExit,
         Edge::CopyBarrier,
+        Edge::CopyAhead,
+        Edge::CopyLanded,
     ];
 }
 

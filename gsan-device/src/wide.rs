@@ -39,7 +39,7 @@ impl Cell for Wide {
 
     #[inline]
     fn weak<M: Machine>(self, me: State<M>, access: Current) -> Option<Conflict> {
-        let record = record(me, access, me.epoch());
+        let record = record(me, access, me.epoch_of(access.op));
         if self.has_same(me, record) {
             return None;
         }

@@ -56,6 +56,7 @@ const _: () = {
     assert!(plain.with(OpWord::VOLATILE, true).0 == Op(0).volatile().0);
     assert!(plain.with(OpWord::NON_COHERENT, true).0 == Op(0).non_coherent().0);
     assert!(plain.with(OpWord::GENERIC, true).0 == Op(0).generic().0);
+    assert!(plain.with(OpWord::ASYNCHRONOUS, true).0 == Op(0).asynchronous().0);
     let mut log = 0;
     while log < 8 {
         assert!(plain.elements(1 << log).0 == Op(0).elements(1 << log).0);

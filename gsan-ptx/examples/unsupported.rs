@@ -114,13 +114,13 @@ These forms of PTX ISA 9.0 touch global memory, or may, and are listed as **not 
 | bulk copies with im2col, a byte mask (`.cp_mask`) or `.ignore_oob` | which bytes they touch is said in a way that is not followed |
 | bulk copies whose size or coordinates are in other registers than 32-bit ones, or whose map in another than a 64-bit one | what they touch is not understood |
 | `cp.async` whose size is no constant, or whose amount is in an operand of another type than a 32-bit register or a predicate | how much it reads is unknown |
-| `st.async`, `red.async`, `st.bulk` with a generic address | asynchronous stores; without a state space they may go anywhere |
+| `st.bulk` with a generic address | a bulk store; without a state space it may go anywhere |
 | `multimem.ld_reduce`, `multimem.st`, `multimem.red`, `multimem.cp.*` | multicast memory has one address for several devices' memory. What they release or acquire is not followed: findings behind them may be wrong |
 | `tex`, `tld4`, `suld`, `sust`, `sured` | the address comes from a texture or surface |
 | `wmma.load`, `wmma.store` with `.global` or a generic address | which thread accesses which element is not specified |
 | `tensormap.replace`, `tensormap.cp_fenceproxy` with `.global` or a generic address | they change a tensor map, which nothing else reads as data |
 | `.global` variables inside of a function | the host can't ask for their address |
-| `cudaLaunchDevice…` (kernels launched by kernels) | the host makes the launch records |
+| `cudaLaunchDevice…`, `__cudaCDP2…` (kernels and copies that kernels start) | the host makes the launch records |
 | a call of `malloc`, `free` | memory of the device's heap has no shadow |
 | a call of `vprintf` | what it reads of its arguments is not seen |
 | a call of any other function that the module only declares | it is not there (modules that are linked by gsan are instrumented each) |
@@ -133,7 +133,7 @@ These are **approximated**: the access is checked, or the order followed, but no
 | form | what is approximated |
 |---|---|
 | `atom.cas` whose result goes to `_` | whether it wrote: it is checked as one that did not |
-| `st.async`, `red.async` with `.global` (`.mmio.release`, sm_100) | they are carried out when issued |
+| `st.async`, `red.async` with `.global` or a generic address, and no mbarrier (`.mmio.release`, sm_100) | they are carried out when issued |
 | `bar`, `barrier` with operands that PTX does not have | races between threads of the block are not looked for, in the kernel or, from a function, in the module |
 | any barrier in a kernel with `setmaxnreg` | the same |
 | waits for mbarriers in a kernel with `setmaxnreg`, in a module that mentions clusters | in a launch with clusters: order from another block's arrival is not followed, findings between blocks of one cluster may be wrong |

@@ -56,6 +56,7 @@ pub enum Scope {
 /// | 20 | non-coherent (`ld.global.nc`) |
 /// | 21 | the address is generic |
 /// | 22–24 | log2 of the number of elements: vectors and packed types are sets of scalar accesses |
+/// | 25 | carried out later: `cp.async`, until its thread has waited |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpWord(pub u32);
 
@@ -66,6 +67,8 @@ impl OpWord {
     pub const NON_COHERENT: u32 = 1 << 20;
     /// The generic-address bit.
     pub const GENERIC: u32 = 1 << 21;
+    /// The bit of what is carried out later.
+    pub const ASYNCHRONOUS: u32 = 1 << 25;
 
     /// Builds the word; `size` below 1024.
     pub const fn new(access: Access, size: u32, order: Order, scope: Scope) -> OpWord {
@@ -202,17 +205,20 @@ pub mod names {
     /// `(b64 state, b32 phase)`: after a successful wait for an mbarrier's phase: the barrier's shared address, [`PHASE`], the parity
     /// in bit 0, or [`ANY_PARITY`]; 0: any. So [`COPY`] and [`COPY_TENSOR`] name the one that a read completes on (0: not followed).
     pub const COPY_WAITED: &str = "__gsan_copy_waited";
+    /// `(b64 state)`: after a wait for `cp.async`s, and before [`EXIT`] in modules with some
+    pub const COPY_LANDED: &str = "__gsan_copy_landed";
     /// In the name of an mbarrier's phase.
     pub const PHASE: u32 = 2;
     /// In the name of a phase that was waited for: of either parity.
     pub const ANY_PARITY: u32 = 4;
     /// What a runtime defines that follows bulk copies, all of them or none.
-    pub const COPIES: [&str; 6] = [
+    pub const COPIES: [&str; 7] = [
         COPY,
         COPY_TENSOR,
         COPY_COMMIT,
         COPY_WAIT,
         COPY_WAITED,
+        COPY_LANDED,
         COPY_LEAVE,
     ];
     /// Every other function above: what a runtime must define.

@@ -113,7 +113,7 @@ fn other_synchronisation_of_a_block_is_told_afterwards() {
         "st.shared.u32 [%r2], 1;",
         "mbarrier.arrive.shared::cta.b64 %rd1, [%r1];",
         "mbarrier.init.shared.b64 [%r1], 1;",
-        "cp.async.wait_all;",
+        "cp.async.commit_group;",
     ] {
         assert_eq!(line(text), text);
     }

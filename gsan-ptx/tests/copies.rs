@@ -162,6 +162,37 @@ fn whoever_leaves_may_have_copies_under_way() {
 }
 
 #[test]
+fn small_copies_are_read_ahead_of_their_time() {
+    let text = "cp.async.ca.shared.global [%r1], [%rd1], 8;";
+    let op =
+        OpWord::new(Access::Load, 8, Order::Weak, Scope::None).with(OpWord::ASYNCHRONOUS, true);
+    assert_eq!(
+        line(text),
+        format!(
+            "call.uni __gsan_access, (%gsan_s, %rd1, {}, 0); {text}",
+            op.0
+        )
+    );
+    for wait in [
+        "cp.async.wait_group 1;",
+        "cp.async.wait_all;",
+        "cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];",
+    ] {
+        assert_eq!(
+            line(&format!("{text} {wait}")).split_once(wait).unwrap().1,
+            " call.uni __gsan_copy_landed, (%gsan_s); "
+        );
+    }
+    let result = run(&kernel(&format!("{text} ret;")));
+    assert!(
+        result
+            .text
+            .contains("call.uni __gsan_copy_landed, (%gsan_s); call.uni __gsan_exit")
+    );
+    assert!(!result.text.contains("call.uni __gsan_copy_leave"));
+}
+
+#[test]
 fn what_is_not_understood_is_listed() {
     for text in [
         STORE.replace("%r2", "%rd2"),

@@ -655,7 +655,8 @@ fn hand_linked_modules_stay_as_they_are() {
 
 #[test]
 fn a_copy_is_a_read_of_what_it_reads() {
-    let load = |size| op(Access::Load, size, Order::Weak, Scope::None);
+    // Carried out later.
+    let load = |size| op(Access::Load, size, Order::Weak, Scope::None) | OpWord::ASYNCHRONOUS;
     let copy = |rest: &str| {
         body(&format!(
             "cp.async.ca.shared.global [%r1], [%rd1+4], {rest};"

@@ -363,6 +363,8 @@ fn bulk_copies() {
             "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%rd1, {%r1}], [%r2];",
             Is::Copy(Rmw, 16, Relaxed, "box"),
         ),
+        ("cp.async.wait_group 2;", Is::Group(BulkGroup::Landed)),
+        ("cp.async.wait_all;", Is::Group(BulkGroup::Landed)),
         ("cp.async.bulk.commit_group;", Is::Group(BulkGroup::Commit)),
         ("cp.async.bulk.wait_group 3;", Is::Group(BulkGroup::Wait(3))),
     ]);
@@ -488,8 +490,6 @@ fn what_can_not_race() {
         "applypriority.global.L2::evict_normal [%rd1], 128;",
         "createpolicy.range.global.L2::evict_last.b64 %rd1, [%rd2], 64, 128;",
         "cp.async.commit_group;",
-        "cp.async.wait_group 2;",
-        "cp.async.wait_all;",
         "cp.async.bulk.wait_group.read 0;",
         "cp.async.bulk.prefetch.L2.global [%rd1], %r1;",
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1}, %rd1, %rd2, 1, 1, 1, 0, 0;",

@@ -151,6 +151,12 @@ pub extern "C" fn __gsan_copy_waited(state: u64, phase: u32) {
     copies::waited::<Format, _>(State::at(Nvptx, state), phase);
 }
 
+/// After a wait for `cp.async`s, and before a thread leaves a kernel that may have issued some.
+#[unsafe(no_mangle)]
+pub extern "C" fn __gsan_copy_landed(state: u64) {
+    copies::landed(State::at(Nvptx, state));
+}
+
 /// Before a thread leaves a kernel that may have issued bulk copies, and before [`__gsan_exit`].
 #[unsafe(no_mangle)]
 pub extern "C" fn __gsan_copy_leave(state: u64) {

@@ -79,6 +79,7 @@ pub enum Access {
 /// | 20 | non-coherent (`ld.global.nc`) |
 /// | 21 | the address is generic: it may lie outside global memory |
 /// | 22–24 | log2 of the number of elements (vectors and packed types: a set of scalar accesses) |
+/// | 25 | carried out later: `cp.async`, until its thread has waited |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Op(pub u32);
@@ -112,6 +113,16 @@ impl Op {
     /// Sets the number of elements, a power of two up to 128: the access is that many scalar ones, side by side.
     pub const fn elements(self, elements: u32) -> Op {
         Op(self.0 & !(7 << 22) | (elements.trailing_zeros() & 7) << 22)
+    }
+
+    /// Sets the bit of what is carried out later.
+    pub const fn asynchronous(self) -> Op {
+        Op(self.0 | 1 << 25)
+    }
+
+    /// Whether it is carried out later.
+    pub const fn is_asynchronous(self) -> bool {
+        self.0 & 1 << 25 != 0
     }
 
     /// The same operation as another access.

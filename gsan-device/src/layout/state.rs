@@ -155,6 +155,10 @@ pub struct ThreadState {
     pub waited: Epoch,
     /// How many of the [`PendingCopy`]s the tenant has used so far, from the first on.
     pub copies: u32,
+    /// The last epoch that a `cp.async` was recorded in, ahead of its time.
+    pub ahead: Epoch,
+    /// Zero.
+    pub reserved: u32,
     /// The release of the device's last `fence.sc` ([`SyncClock`](super::SyncClock)); of a device's first thread only.
     pub sc_device: u64,
     /// The same for system scope; of the very first thread only.

@@ -397,6 +397,80 @@ fn a_map_that_nobody_told_of_is_counted() {
     assert_silent(&d);
 }
 
+/// A `cp.async` of four bytes, a flag before or behind the wait for it, and another block that writes.
+fn small_copy(early: bool) -> usize {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 2);
+    let op = Op::new(Access::Load, 4, Order::Weak, Scope::None).asynchronous();
+    detector::access::<Format, _>(b[0].state(), d.real(), op, 7);
+    if early {
+        b[0].release(FLAG);
+    }
+    copies::landed(b[0].state());
+    if !early {
+        b[0].release(FLAG);
+    }
+    b[1].acquire(FLAG);
+    b[1].store(0);
+    d.races().len()
+}
+
+#[test]
+fn a_small_copy_is_over_when_it_was_waited_for() {
+    assert_eq!(small_copy(false), 0);
+    // The reference cell has no epochs to spare.
+    assert_eq!(small_copy(true), usize::from(!REFERENCE));
+}
+
+/// The thread leaves without a wait; the next launch, on the same slot or another, writes.
+#[test]
+fn a_small_copy_is_over_when_its_kernel_is() {
+    for sm in [0, 1] {
+        let d = device();
+        let first = grid(&d, 0, 0, 1, 1)[0];
+        let op = Op::new(Access::Load, 4, Order::Weak, Scope::None).asynchronous();
+        detector::access::<Format, _>(first.state(), d.real(), op, 7);
+        copies::landed(first.state());
+        first.exit();
+        let record = d.launch(1, 1, 2);
+        let second = Block::enter(&d, record, 1, sm, 0);
+        second.store(0);
+        assert_silent(&d);
+    }
+}
+
+/// The warps of a block: what one has waited for, the others may overwrite behind a barrier, and not before.
+#[test]
+fn a_small_copy_and_a_barrier() {
+    for waits in [true, false] {
+        let d = device();
+        let b = two_warps(&d, LaunchRecord::INTRA_BLOCK);
+        let other = other_warp(b[0]);
+        let op = Op::new(Access::Load, 4, Order::Weak, Scope::None).asynchronous();
+        detector::access::<Format, _>(b[0].state(), d.real(), op, 7);
+        if waits {
+            copies::landed(b[0].state());
+        }
+        for b in [b[0], other] {
+            detector::barrier_before(b.state(), 0, 0);
+        }
+        detector::barrier_after(other.state(), 0, 0);
+        other.store(0);
+        assert_eq!(d.races().len(), usize::from(!waits && !REFERENCE));
+    }
+}
+
+#[test]
+fn waits_for_small_copies_use_no_epochs() {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 1)[0];
+    let before = b.state().epoch();
+    for _ in 0..1000 {
+        copies::landed(b.state());
+    }
+    assert_eq!(b.state().epoch(), before);
+}
+
 #[cfg(feature = "mutants")]
 #[test]
 fn a_missing_edge_is_noticed() {
@@ -412,4 +486,8 @@ fn a_missing_edge_is_noticed() {
     assert_eq!(without(Edge::CopyGroups, &|| older_group(80)), 0);
     let waits = || fetched(false, PHASE_0, PHASE_0);
     assert_ne!(without(Edge::CopyBarrier, &waits), 0);
+    if !REFERENCE {
+        assert_ne!(without(Edge::CopyLanded, &|| small_copy(false)), 0);
+        assert_eq!(without(Edge::CopyAhead, &|| small_copy(true)), 0);
+    }
 }

@@ -119,7 +119,7 @@ impl<'m> Walker<'m, '_> {
         }
     }
 
-    /// The hook behind `cp.async.bulk.commit_group` and `wait_group`.
+    /// The hook behind `cp.async.bulk.commit_group`, and behind waits.
     pub(super) fn copy_group(&mut self, instruction: &Instruction<'m>, group: BulkGroup) {
         if !self.copy_hooks {
             return;
@@ -129,6 +129,7 @@ impl<'m> Walker<'m, '_> {
         self.emit.guarded(instruction.guard, |emit| match group {
             BulkGroup::Commit => emit.with_state(names::COPY_COMMIT),
             BulkGroup::Wait(groups) => emit.copy_wait(groups),
+            BulkGroup::Landed => emit.with_state(names::COPY_LANDED),
         });
         self.emit.edits.insert_since(instruction.span.end, from);
     }

@@ -382,10 +382,10 @@ impl<'e> Emitter<'e> {
         self.unless("%gsan_p", true, |emit| emit.with_state(hook));
     }
 
-    /// With `copies`, what the thread's bulk copies have left is done first.
-    pub(super) fn exit(&mut self, copies: bool) {
-        if copies {
-            self.with_state(names::COPY_LEAVE);
+    /// `copies` are the hooks for what the thread's copies have left.
+    pub(super) fn exit(&mut self, copies: &[&str]) {
+        for hook in copies {
+            self.with_state(hook);
         }
         put!(self, "call.uni {}, (); ", names::EXIT);
     }

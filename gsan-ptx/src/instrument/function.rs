@@ -13,7 +13,7 @@ use super::repeat::Checked;
 use super::{Instrumented, Options, Unsupported, hidden_parameter};
 use crate::ast::{Address, Function, Instruction, Item, Operand, Space, Statement};
 use crate::hook::{Access, OpWord, names};
-use crate::memory_op::{AsyncCopy, Effect, MemoryOp, Piece, classify};
+use crate::memory_op::{AsyncCopy, BulkGroup, Effect, MemoryOp, Piece, classify};
 use crate::site::{Locations, Site};
 use crate::tokens::one_line;
 use std::collections::{HashMap, HashSet};
@@ -42,6 +42,8 @@ pub(super) struct Walker<'m, 'e> {
     pub(super) copy_hooks: bool,
     /// Whether there may be bulk copies whose end somebody has to look for.
     pub(super) copies_end: bool,
+    /// The hooks of a thread that leaves with copies under way.
+    copies_left: Vec<&'static str>,
     stale_nc: bool,
     grid_wait: bool,
     /// Whether the text names the size of shared memory, which instrumentation changes.
@@ -88,6 +90,7 @@ impl<'m, 'e> Walker<'m, 'e> {
             cluster: ClusterHooks::default(),
             copy_hooks: false,
             copies_end: false,
+            copies_left: Vec::new(),
             stale_nc: true,
             grid_wait: false,
             shared_size: text.contains("_smem_size"),
@@ -107,6 +110,15 @@ impl<'m, 'e> Walker<'m, 'e> {
         self.cluster.missing = !options.cluster_hooks();
         self.copy_hooks = options.copy_hooks();
         self.copies_end = self.copy_hooks && (options.part || self.text.contains("async.bulk"));
+        let small = |(at, word): (usize, &str)| !self.text[at + word.len()..].starts_with("bulk");
+        let small = options.part || self.text.match_indices("cp.async.").any(small);
+        self.copies_left = [
+            (self.copies_end, names::COPY_LEAVE),
+            (self.copy_hooks && small, names::COPY_LANDED),
+        ]
+        .into_iter()
+        .filter_map(|(possible, hook)| possible.then_some(hook))
+        .collect();
         self.grid_wait = options.grid_wait();
         self.stale_nc = options.stale_nc;
         self.externs.part = options.part;
@@ -175,8 +187,7 @@ impl<'m, 'e> Walker<'m, 'e> {
         self.statements(&body.statements);
         if function.entry && falls_through(&body.statements) {
             let from = self.emit.mark();
-            let copies = self.copies_end;
-            self.emit.exit(copies);
+            self.emit.exit(&self.copies_left);
             self.emit.edits.insert_since(body.end, from);
         }
         let from = self.emit.mark();
@@ -281,7 +292,13 @@ impl<'m, 'e> Walker<'m, 'e> {
             Effect::Barrier => stats.barriers += 1,
             // An mbarrier's operations are no accesses to data.
             Effect::Private(_)
-                if instruction.opcode == "mbarrier" || instruction.has("mbarrier") => {}
+                if instruction.opcode == "mbarrier" || instruction.has("mbarrier") =>
+            {
+                // `cp.async.mbarrier.arrive`: who waits there will know. (In doubt it is over now: that is never wrong.)
+                if instruction.opcode == "cp" {
+                    self.copy_group(instruction, BulkGroup::Landed);
+                }
+            }
             Effect::Private(space) => self.private(space),
             Effect::Fence(order, scope) => {
                 stats.fences += 1;
@@ -352,6 +369,7 @@ impl<'m, 'e> Walker<'m, 'e> {
             Amount::Bytes(bytes) => op.op_word().with_size(bytes),
             _ => op.op_word(),
         };
+        let word = word.with(OpWord::ASYNCHRONOUS, self.copy_hooks && op.copy.is_some());
         self.checked.note(op, instruction.guard);
         self.count(instruction, op.access, op.is_strong(), op.generic);
         let site = self.site(instruction, word);
@@ -527,7 +545,7 @@ impl<'m, 'e> Walker<'m, 'e> {
     fn other(&mut self, instruction: &Instruction<'m>) {
         if instruction.opcode == "exit" || (instruction.opcode == "ret" && self.entry) {
             let from = self.emit.mark();
-            let copies = self.copies_end;
+            let copies = &self.copies_left;
             self.emit
                 .guarded(instruction.guard, |emit| emit.exit(copies));
             self.emit.edits.insert_since(instruction.span.start, from);

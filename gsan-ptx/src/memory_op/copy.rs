@@ -47,13 +47,15 @@ pub enum Remote<'i, 'a> {
     },
 }
 
-/// `cp.async.bulk.commit_group`, `cp.async.bulk.wait_group`.
+/// `cp.async.bulk.commit_group`, `cp.async.bulk.wait_group`, `cp.async.wait_group`, `cp.async.wait_all`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BulkGroup {
     /// What was issued since the last one is a group.
     Commit,
     /// All groups but so many of the youngest are carried out. (`.read`, after which only the copies' sources are free, is nothing.)
     Wait(u32),
+    /// Some `cp.async`s are carried out, or whoever waits for an mbarrier will know that they are.
+    Landed,
 }
 
 impl BulkCopy<'_, '_> {
@@ -95,7 +97,9 @@ pub(super) fn copy<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
 fn group<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
     let has = |m| instruction.has(m);
     match &instruction.operands[..] {
-        _ if !has("bulk") || has("read") => Effect::None,
+        _ if !has("bulk") && has("commit_group") => Effect::None,
+        _ if !has("bulk") => Effect::CopyGroup(BulkGroup::Landed),
+        _ if has("read") => Effect::None,
         [] if has("commit_group") => Effect::CopyGroup(BulkGroup::Commit),
         [Operand::Int(n)] if has("wait_group") => {
             Effect::CopyGroup(BulkGroup::Wait(u32::try_from(*n).unwrap_or(0)))
@@ -105,8 +109,7 @@ fn group<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
     }
 }
 
-/// `cp.async`: a weak read of its source, at the time of its issue. (That it may be carried out later is not looked at:
-/// a write that comes before the wait for it is taken as one after the read.)
+/// `cp.async`: a weak read of its source.
 fn copy_async<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
     let operand = |n: usize| instruction.operands.get(n);
     let size = match operand(2) {

@@ -66,6 +66,8 @@ fn every_removed_edge_is_noticed() {
         Edge::CopyGroups,
         Edge::CopyExit,
         Edge::CopyBarrier,
+        Edge::CopyAhead,
+        Edge::CopyLanded,
     ];
     alive.retain(|e| !by_unit_tests.contains(e));
     assert_eq!(alive, [], "nobody noticed that these edges were missing");
