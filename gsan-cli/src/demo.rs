@@ -115,7 +115,7 @@ mod tests {
             for race in expect.races {
                 let line = pair
                     .sources()
-                    .line(pair.source_name, race.source_line.unwrap());
+                    .line(pair.source_name, race.source_lines.as_ref().unwrap()[0]);
                 assert!(line.is_some_and(|l| !l.trim().is_empty()), "{}", pair.name);
             }
         }

@@ -166,18 +166,21 @@ fn each_expected_line_touches_memory_in_the_source() {
             fs::read_to_string(&source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
         let expect = scenario::read(&path)["expect"].clone();
         for race in expect["race"].as_array().unwrap() {
-            let Some(line) = race.get("line").and_then(|l| l.as_integer()) else {
-                continue;
+            let lines = match race.get("line") {
+                Some(toml::Value::Array(several)) => several.clone(),
+                one => one.cloned().into_iter().collect(),
             };
-            let there = text.lines().nth(line as usize - 1).unwrap_or_default();
-            let touches = ["*", "[", "asm!", "load(", "store("]
-                .iter()
-                .any(|t| there.contains(t));
-            assert!(
-                touches,
-                "{name} expects a race at {}:{line}: `{there}`",
-                source.display()
-            );
+            for line in lines.iter().filter_map(|l| l.as_integer()) {
+                let there = text.lines().nth(line as usize - 1).unwrap_or_default();
+                let touches = ["*", "[", "asm!", "load(", "store("]
+                    .iter()
+                    .any(|t| there.contains(t));
+                assert!(
+                    touches,
+                    "{name} expects a race at {}:{line}: `{there}`",
+                    source.display()
+                );
+            }
         }
     }
 }

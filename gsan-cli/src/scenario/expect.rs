@@ -195,7 +195,7 @@ pub fn matches(entry: &ExpectedRace, race: &Race) -> bool {
         && allows(&entry.buffer, race.buffer.as_ref())
         && allows(&entry.offset, race.offset.as_ref())
         && entry.kernel.as_ref().is_none_or(|w| kernel.is_some_and(|k| k == w || demangle(k) == *w))
-        && allows(&entry.source_line, current_line.as_ref())
+        && entry.source_lines.as_ref().is_none_or(|l| current_line.is_some_and(|n| l.contains(&n)))
         // Only where the cell format keeps it.
         && race.prior.site.as_ref().is_none_or(|s| allows(&entry.prior_line, Some(&s.line)))
 }
@@ -227,8 +227,9 @@ fn describe_entry(entry: &ExpectedRace) -> String {
     if let Some(kernel) = &entry.kernel {
         let _ = write!(text, " in kernel {kernel}");
     }
-    if let Some(line) = entry.source_line {
-        let _ = write!(text, " at line {line}");
+    if let Some(lines) = &entry.source_lines {
+        let lines: Vec<String> = lines.iter().map(u32::to_string).collect();
+        let _ = write!(text, " at line {}", lines.join(" or "));
     }
     if let Some(line) = entry.prior_line {
         let _ = write!(text, " (earlier access at line {line})");

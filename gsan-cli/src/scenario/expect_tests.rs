@@ -224,3 +224,15 @@ fn values_of_a_dead_context_are_not_compared() {
     assert!(run(Err("the run has ended".into())).is_empty());
     assert_eq!(run(Ok(vec![Number::Int(1), Number::Int(3)])).len(), 1);
 }
+
+#[test]
+fn a_line_may_be_one_of_several() {
+    let expect = "[[expect.race]]\nline = [9, 12]\n";
+    for (line, allowed) in [(9, true), (12, true), (10, false)] {
+        let mut report = racy_report();
+        report.races.truncate(1);
+        report.races[0].current.site.as_mut().unwrap().line = line;
+        let found = judge(expect, &runs([report]));
+        assert_eq!(found.is_empty(), allowed, "{found:?}");
+    }
+}

@@ -353,7 +353,8 @@ pub struct ExpectedRace {
     pub buffer: Option<String>,
     pub offset: Option<u64>,
     pub kernel: Option<String>,
-    pub source_line: Option<u32>,
+    /// One of these.
+    pub source_lines: Option<Vec<u32>>,
     pub prior_line: Option<u32>,
     /// In how many schedules it must show.
     pub min_schedules: u32,

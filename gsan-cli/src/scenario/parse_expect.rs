@@ -92,11 +92,25 @@ fn expected_race(r: &Resolver<'_>, raw: &Spanned<raw::Race>) -> Result<ExpectedR
         buffer: raw.buffer.as_ref().map(|b| b.get_ref().clone()),
         offset: raw.offset,
         kernel: raw.kernel.clone(),
-        source_line: raw.line,
+        source_lines: raw.line.as_ref().map(|l| lines(r, l)).transpose()?,
         prior_line: raw.prior_line,
         min_schedules: raw.min_schedules.unwrap_or(1),
         line,
     })
+}
+
+/// One line or a list of those allowed.
+fn lines(r: &Resolver<'_>, raw: &Spanned<toml::Value>) -> Result<Vec<u32>> {
+    let one = |value: &toml::Value| {
+        let line = value.as_integer().and_then(|n| u32::try_from(n).ok());
+        let wrong = "`line` is the number of a line, or a list of those allowed";
+        line.ok_or_else(|| r.place.error(&raw.span(), wrong))
+    };
+    match raw.get_ref() {
+        // An empty list allows nothing: as wrong as a word.
+        toml::Value::Array(list) if !list.is_empty() => list.iter().map(one).collect(),
+        value => Ok(vec![one(value)?]),
+    }
 }
 
 /// One word or a list of those allowed.

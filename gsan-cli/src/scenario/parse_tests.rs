@@ -315,11 +315,11 @@ fn everything_that_the_format_has() {
     assert_eq!(
         (
             race.offset,
-            race.source_line,
+            race.source_lines.clone(),
             race.prior_line,
             race.min_schedules
         ),
-        (Some(0), Some(12), Some(9), 0)
+        (Some(0), Some(vec![12]), Some(9), 0)
     );
     assert_eq!(
         e.races[1].kinds.as_deref(),
@@ -600,6 +600,10 @@ fn expectations() {
     refuse("[[expect.race]]\nkind = 'RAR'\n", 2, "RAR");
     refuse("[[expect.race]]\nkind = []\n", 2, "allows nothing");
     refuse("[[expect.race]]\nkind = 3\n", 2, "a word or a list");
+    for wrong in ["'12'", "[]", "[9, 'x']", "-1", "4294967296"] {
+        let text = format!("[[expect.race]]\nline = {wrong}\n");
+        refuse(&text, 2, "the number of a line, or a list");
+    }
     refuse("[[expect.race]]\nclass = 'races'\n", 2, "races");
     refuse(
         "[[expect.value]]\nbuffer = 'dat'\nvalues = [1]\n",

@@ -150,7 +150,7 @@ pub(super) struct Race {
     pub buffer: Option<Spanned<String>>,
     pub offset: Option<u64>,
     pub kernel: Option<String>,
-    pub line: Option<u32>,
+    pub line: Option<Spanned<toml::Value>>,
     pub prior_line: Option<u32>,
     pub min_schedules: Option<u32>,
 }
