@@ -114,7 +114,13 @@ const fn without(_: Edge) -> bool {
 }
 
 #[cfg(test)]
-use tests::without;
+fn without(edge: Edge) -> bool {
+    crate::mutant::is_removed(OF, edge as u32)
+}
+
+/// For [`crate::mutant`].
+#[cfg(test)]
+pub(crate) const OF: &str = "clocks";
 
 struct StreamClock<S> {
     flags: StreamFlags,
@@ -358,25 +364,10 @@ impl<S> Clocks<S> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::mutant::removing;
     use StreamFlags::{Blocking, LegacyDefault, NonBlocking, PerThreadDefault};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
-
-    thread_local! {
-        static REMOVED: std::cell::Cell<Option<Edge>> = const { std::cell::Cell::new(None) };
-    }
-
-    pub(super) fn without(edge: Edge) -> bool {
-        REMOVED.get() == Some(edge)
-    }
-
-    /// Runs something in this thread without an edge.
-    pub(crate) fn removing<R>(edge: Edge, f: impl FnOnce() -> R) -> R {
-        REMOVED.set(Some(edge));
-        let result = f();
-        REMOVED.set(None);
-        result
-    }
 
     /// The named test fails on clocks that lack the edge.
     #[test]
@@ -422,7 +413,7 @@ pub(crate) mod tests {
                 std::panic::catch_unwind(test).is_ok(),
                 "{edge:?}: the whole clocks pass"
             );
-            let noticed = removing(edge, || std::panic::catch_unwind(test)).is_err();
+            let noticed = removing(OF, edge as u32, || std::panic::catch_unwind(test)).is_err();
             assert!(noticed, "nobody noticed that {edge:?} was missing");
         }
     }

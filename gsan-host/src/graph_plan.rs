@@ -55,7 +55,13 @@ const fn without(_: Edge) -> bool {
 }
 
 #[cfg(test)]
-use tests::without;
+fn without(edge: Edge) -> bool {
+    crate::mutant::is_removed(OF, edge as u32)
+}
+
+/// For [`crate::mutant`].
+#[cfg(test)]
+pub(crate) const OF: &str = "graph";
 
 /// A graph's launch.
 #[derive(Debug, Default)]
@@ -146,29 +152,14 @@ fn lanes(graph: &Graph) -> Vec<usize> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::clocks::tests::{Host, Truth};
     use crate::graph::{Capture, NodeWork};
+    use crate::mutant::removing;
     use crate::request::{EventId, StreamFlags, StreamId};
     use proptest::prelude::*;
     use proptest::test_runner::{Config, TestRunner};
-
-    thread_local! {
-        static REMOVED: std::cell::Cell<Option<Edge>> = const { std::cell::Cell::new(None) };
-    }
-
-    pub(super) fn without(edge: Edge) -> bool {
-        REMOVED.get() == Some(edge)
-    }
-
-    /// Runs something in this thread without an edge.
-    pub(crate) fn removing<R>(edge: Edge, f: impl FnOnce() -> R) -> R {
-        REMOVED.set(Some(edge));
-        let result = f();
-        REMOVED.set(None);
-        result
-    }
 
     /// The property fails for plans that lack the edge.
     #[test]
@@ -180,7 +171,7 @@ pub(crate) mod tests {
                 ..Config::default()
             };
             let run = || TestRunner::new(quiet).run(&program(), check);
-            let noticed = removing(edge, run).is_err();
+            let noticed = removing(OF, edge as u32, run).is_err();
             assert!(noticed, "nobody noticed that {edge:?} was missing");
         }
     }

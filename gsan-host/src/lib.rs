@@ -38,6 +38,8 @@ mod in_block;
 pub mod inspection;
 mod launch_plan;
 mod merge;
+#[cfg(test)]
+mod mutant;
 mod prepare;
 mod records;
 pub mod report;

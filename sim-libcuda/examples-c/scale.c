@@ -2,46 +2,7 @@
  *
  *     cc scale.c -o scale -lcuda
  */
-#include <stdio.h>
-#include <stdlib.h>
-
-#if __has_include(<cuda.h>)
-#include <cuda.h>
-#else /* What it uses of cuda.h. */
-#include <stddef.h>
-typedef int CUresult, CUdevice;
-typedef unsigned long long CUdeviceptr;
-typedef struct CUctx_st *CUcontext;
-typedef struct CUmod_st *CUmodule;
-typedef struct CUfunc_st *CUfunction;
-typedef struct CUstream_st *CUstream;
-#define CUDA_SUCCESS 0
-CUresult cuInit(unsigned);
-CUresult cuGetErrorString(CUresult, const char **);
-CUresult cuDeviceGet(CUdevice *, int);
-CUresult cuDeviceGetName(char *, int, CUdevice);
-CUresult cuDevicePrimaryCtxRetain(CUcontext *, CUdevice);
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice);
-#define cuDevicePrimaryCtxRelease cuDevicePrimaryCtxRelease_v2
-CUresult cuCtxSetCurrent(CUcontext);
-CUresult cuModuleLoadData(CUmodule *, const void *);
-CUresult cuModuleGetFunction(CUfunction *, CUmodule, const char *);
-CUresult cuModuleUnload(CUmodule);
-CUresult cuMemAlloc_v2(CUdeviceptr *, size_t);
-#define cuMemAlloc cuMemAlloc_v2
-CUresult cuMemFree_v2(CUdeviceptr);
-#define cuMemFree cuMemFree_v2
-CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr, const void *, size_t, CUstream);
-#define cuMemcpyHtoDAsync cuMemcpyHtoDAsync_v2
-CUresult cuMemcpyDtoHAsync_v2(void *, CUdeviceptr, size_t, CUstream);
-#define cuMemcpyDtoHAsync cuMemcpyDtoHAsync_v2
-CUresult cuStreamCreate(CUstream *, unsigned);
-CUresult cuStreamSynchronize(CUstream);
-CUresult cuStreamDestroy_v2(CUstream);
-#define cuStreamDestroy cuStreamDestroy_v2
-CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **,
-                        void **);
-#endif
+#include "driver.h"
 
 static const char *const PTX =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -53,17 +14,6 @@ static const char *const PTX =
     "    ld.param.u64 %d0, [data]; mul.wide.u32 %d1, %r3, 4; add.u64 %d2, %d0, %d1;\n"
     "    ld.global.f32 %f0, [%d2]; ld.param.f32 %f1, [by]; mul.f32 %f2, %f0, %f1; st.global.f32 [%d2], %f2;\n"
     "    ret;\n}\n";
-
-static void check(CUresult result, const char *what)
-{
-    const char *text = "unknown error";
-    if (result == CUDA_SUCCESS)
-        return;
-    cuGetErrorString(result, &text);
-    fprintf(stderr, "%s: %s\n", what, text);
-    exit(1);
-}
-#define CHECK(call) check(call, #call)
 
 int main(void)
 {

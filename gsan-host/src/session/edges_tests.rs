@@ -5,8 +5,9 @@
 #[allow(dead_code)]
 mod support;
 
-use crate::clocks::{Edge, tests as clocks};
+use crate::clocks::{self, Edge};
 use crate::graph_plan::{self, Edge as GraphEdge};
+use crate::mutant::removing;
 use crate::{Buffer, Graph, NodeWork, StreamFlags, StreamId, Wait};
 use support::{Host, WORDS, simulator};
 
@@ -177,13 +178,13 @@ fn without_an_edge_its_program_races() {
     for (name, program, edges) in programs {
         assert!(is_silent(program), "{name}");
         for &edge in edges {
-            let silent = clocks::removing(edge, || is_silent(program));
+            let silent = removing(clocks::OF, edge as u32, || is_silent(program));
             assert!(!silent, "{name}: nobody noticed that {edge:?} was missing");
         }
     }
     assert!(is_silent(a_graph));
     for edge in GraphEdge::ALL {
-        let silent = graph_plan::tests::removing(edge, || is_silent(a_graph));
+        let silent = removing(graph_plan::OF, edge as u32, || is_silent(a_graph));
         assert!(!silent, "graph: nobody noticed that {edge:?} was missing");
     }
 }
