@@ -27,9 +27,15 @@ pub trait Cell: Copy {
         release: &mut Option<Release>,
     ) -> (Option<Conflict>, u64);
 
-    /// What a compare-and-swap that wrote does after the instruction.
-    fn cas_after<M: Machine>(self, me: State<M>, access: Current, context: u64)
-    -> Option<Conflict>;
+    /// What a strong load or atomic does after the instruction, `success` being whether a compare-and-swap wrote. A
+    /// conflict stands unless what the access acquires orders the two.
+    fn settle<M: Machine>(
+        self,
+        me: State<M>,
+        access: Current,
+        context: u64,
+        success: bool,
+    ) -> Option<Conflict>;
 
     /// A word of an asynchronous reduction is known to be carried out: checked and recorded again, at the present. Where
     /// somebody has observed the word since, nothing is done: what was observed may have been this.

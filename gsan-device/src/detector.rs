@@ -188,15 +188,24 @@ pub fn strong_after<C: Cell, M: Machine>(
         block_sync(me, op.order().acquires());
         return;
     }
-    if op.access() == Access::Cas
-        && success
-        && let Some(span) = span
-    {
-        cas_committed(me, span, op, site, context);
-    }
     if op.access() == Access::Store {
         return;
     }
+    let conflict = span.and_then(|span| settle(me, span, op, site, context, success));
+    acquire_after(me, span, addr, op);
+    if let Some((conflict, at)) = conflict {
+        let prior = conflict.prior;
+        let ordered = op.order().acquires()
+            && !without(Edge::AcquiringAccess)
+            && me.happened_before(prior.thread, prior.epoch, prior.warp());
+        if !ordered {
+            report::race(me, conflict, at, op, site);
+        }
+    }
+}
+
+/// What a strong read takes with it of what was released where it read.
+fn acquire_after<C: Cell, M: Machine>(me: State<M>, span: Option<Span<C>>, addr: u64, op: Op) {
     let acquires = op.order().acquires();
     if me.tells_warps_apart() {
         own_block_seen(me, span, addr, acquires);
@@ -376,27 +385,29 @@ fn release_of<M: Machine>(me: State<M>, op: Op) -> Option<Release> {
     })
 }
 
-fn cas_committed<C: Cell, M: Machine>(
+fn settle<C: Cell, M: Machine>(
     me: State<M>,
     span: Span<C>,
     op: Op,
     site: u32,
     context: u64,
-) {
+    success: bool,
+) -> Option<(Conflict, u64)> {
+    if context == 0 && !(success && op.access() == Access::Cas) {
+        return None;
+    }
     let mut found = None;
     let mut i = 0;
     while i < span.count {
         let conflict = span
             .cell(i)
-            .cas_after(me, span.current(i, op, site), context);
+            .settle(me, span.current(i, op, site), context, success);
         if found.is_none() {
             found = conflict.map(|c| (c, span.address(i, c.byte)));
         }
         i += 1;
     }
-    if let Some((conflict, at)) = found {
-        report::race(me, conflict, at, op, site);
-    }
+    found
 }
 
 /// The cells of `size` bytes at `addr`, if that memory has shadow: the reservation, or a module's variable.

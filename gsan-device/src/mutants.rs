@@ -42,6 +42,8 @@ pub enum Edge {
     EpochClose,
     /// A new tenant doesn't know the epochs of earlier tenants.
     StartEpoch,
+    /// An acquiring access is checked again after it has acquired.
+    AcquiringAccess,
     /// A store is checked against readers.
     CheckReads,
     /// Every access is checked against the last write.
@@ -86,7 +88,7 @@ pub enum Edge {
 
 impl Edge {
     /// All of them.
-    pub const ALL: [Edge; 38] = [
+    pub const ALL: [Edge; 39] = [
         Edge::AcquireMerge,
         Edge::ReleasePublish,
         Edge::FenceRelease,
@@ -105,6 +107,7 @@ impl Edge {
         Edge::Saturated,
         Edge::EpochClose,
         Edge::StartEpoch,
+        Edge::AcquiringAccess,
         Edge::CheckReads,
         Edge::CheckWrite,
         Edge::NarrowScope,

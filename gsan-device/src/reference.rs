@@ -11,7 +11,9 @@
 //!   because whoever did was checked against that clock.
 //! * Nothing aborts: a saturated epoch and an overwritten snapshot count as ordered, and are tallied.
 
-use crate::cell::{Cell, Conflict, Current, Prior, Release, class_of, covers, implied_order};
+use crate::cell::{
+    Cell, Conflict, Current, Prior, Release, class_of, covers, implied_order, kind_of,
+};
 use crate::clock::{Lookup, Publication, State};
 use crate::cluster::reach;
 use crate::layout::{
@@ -96,26 +98,43 @@ impl Cell for ReferenceCell {
             _ => {}
         }
         self.unlock(m, num_reads);
+        // What it conflicts with may be ordered before it by what it acquires.
+        if op.order().acquires()
+            && op.access() != Access::Store
+            && !without(Edge::AcquiringAccess)
+            && let Some(found) = conflict
+        {
+            context = context & ATTEMPT | deferred_bits(found);
+            conflict = None;
+        }
         (conflict, context)
     }
 
     #[inline(never)]
-    fn cas_after<M: Machine>(
+    fn settle<M: Machine>(
         self,
         me: State<M>,
         access: Current,
         context: u64,
+        success: bool,
     ) -> Option<Conflict> {
+        let swaps = access.op.access() == Access::Cas;
+        let mut conflict = None;
+        if success || !swaps || context & WROTE != 0 {
+            conflict = deferred_conflict(me, context, access.op);
+        }
+        if !swaps || !success {
+            return conflict;
+        }
         let m = me.m;
         let scope = reach(m, access.op.scope());
-        let attempt = ScalarClock(context as u32);
+        let attempt = ScalarClock((context & ATTEMPT) as u32);
         let num_reads = self.lock(m);
         let old = self.write(m);
-        let mut conflict = deferred_conflict(context);
         if attempt.is_empty() {
             // Nothing was published, so nobody can be ordered after this write yet: checking now is exact.
-            conflict = self
-                .check_reads(me, scope)
+            conflict = conflict
+                .or_else(|| self.check_reads(me, scope))
                 .or_else(|| self.check_write(me, old, scope, RaceKind::Waw));
             let new = next_write(me, old, old.is_release(), me.epoch(), scope, &mut None);
             self.record_write(me, new, true, true);
@@ -135,12 +154,11 @@ impl Cell for ReferenceCell {
     /// The offer is the same one in all words; a deferred race may be in any of them.
     #[inline]
     fn join_contexts(first: u64, other: u64) -> u64 {
-        if first >> 32 != 0 {
-            first
-        } else if first == 0 {
-            other
+        if first & DEFERRED == 0 || first & WROTE == 0 && other & WROTE != 0 {
+            let attempt = if first & ATTEMPT != 0 { first } else { other };
+            attempt & ATTEMPT | other & !ATTEMPT
         } else {
-            first | other >> 32 << 32
+            first
         }
     }
 
@@ -543,34 +561,50 @@ fn prior_of(clock: ScalarClock, epoch: Epoch, access: Access) -> Prior {
     }
 }
 
-/// A compare-and-swap's deferred race, carried from one hook to the next in the context's upper half: the reader's clock
-/// with the top bit set, and the class in the otherwise unused release bit.
+/// In a context: the clock of a compare-and-swap's offer.
+const ATTEMPT: u64 = (1 << 31) - 1;
+/// In a context: what the deferred race is with is a write.
+const WROTE: u64 = 1 << 31;
+/// In a context: there is a deferred race.
+const DEFERRED: u64 = 1 << 63;
+/// In a context: its scopes are too narrow.
+const NARROW: u64 = 1 << 62;
+
+/// A race that an access may turn out to have, carried from one hook to the next: the other side's clock in the
+/// context's upper half.
 fn deferred_bits(conflict: Conflict) -> u64 {
     let prior = conflict.prior;
     let clock = ScalarClock::access(prior.epoch, prior.thread, prior.op.scope());
-    let narrow = if conflict.class == RaceClass::ScopeTooNarrow {
-        1 << 30
-    } else {
-        0
-    };
-    ((clock.0 | 1 << 31 | narrow) as u64) << 32
+    let mut bits = DEFERRED | (clock.0 as u64) << 32;
+    if conflict.class == RaceClass::ScopeTooNarrow {
+        bits |= NARROW;
+    }
+    if prior.op.access() != Access::Load {
+        bits |= WROTE;
+    }
+    bits
 }
 
-fn deferred_conflict(context: u64) -> Option<Conflict> {
-    let word = (context >> 32) as u32;
-    if word & 1 << 31 == 0 {
+fn deferred_conflict<M: Machine>(me: State<M>, context: u64, op: Op) -> Option<Conflict> {
+    if context & DEFERRED == 0 {
         return None;
     }
-    let clock = ScalarClock(word & !(3 << 30));
-    let class = if word & 1 << 30 != 0 {
+    let clock = ScalarClock(((context & !(DEFERRED | NARROW)) >> 32) as u32);
+    let did = if context & WROTE != 0 {
+        Access::Store
+    } else {
+        Access::Load
+    };
+    let prior = prior_of(clock, clock.epoch(), did);
+    let class = if context & NARROW != 0 {
         RaceClass::ScopeTooNarrow
     } else {
-        RaceClass::Race
+        me.missing(prior.thread, prior.epoch, ANY_WARP)
     };
     Some(Conflict {
-        kind: RaceKind::War,
+        kind: kind_of(prior.op, op),
         class,
-        prior: prior_of(clock, clock.epoch(), Access::Load),
+        prior,
         byte: 0,
     })
 }

@@ -198,7 +198,8 @@ impl<M: Machine> State<M> {
             let mut i = 0;
             while i < PartialClock::PER_ROW as u32 {
                 let partial = p.partial(i);
-                if partial.thread() == own {
+                // What this warp released itself says nothing of the others.
+                if partial.thread() == own && partial.warp() != self.warp() {
                     known = known.max(partial.epoch());
                 }
                 i += 1;

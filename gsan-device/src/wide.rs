@@ -57,9 +57,11 @@ impl Cell for Wide {
         // An access that carries a release belongs to the epoch that it publishes: whoever acquires it is ordered after
         // the access itself, too.
         let epoch = release.map_or(me.epoch(), |r| r.epoch);
+        // What it conflicts with may be ordered before it by what it acquires.
+        let may_acquire = op.order().acquires() && op.access() != Access::Store;
         let mut state = self.lock(me.m);
         let mut context = 0;
-        let conflict;
+        let mut conflict;
         match op.access() {
             Access::Cas => {
                 // Until it is known to write it is a read, and its release an offer.
@@ -68,7 +70,9 @@ impl Cell for Wide {
                 state = self.insert(me, record(me, attempt_part(access), epoch), state);
                 // Nor is it checked later as what it then is: others may have come after it, ordered by what they saw.
                 let writes = record(me, access, epoch);
-                context = self.check(me, access, writes).map_or(0, deferred_bits);
+                if !may_acquire || conflict.is_none() {
+                    context = self.check(me, access, writes).map_or(0, deferred_bits);
+                }
                 if release.is_some() && !without(Edge::CasOffer) {
                     context |= OFFERED;
                     self.publish(me, op.scope(), release);
@@ -90,28 +94,30 @@ impl Cell for Wide {
             }
         }
         self.unlock(me.m, state);
+        if may_acquire && !without(Edge::AcquiringAccess) {
+            context |= conflict.map_or(0, |c| deferred_bits(c) | SURE);
+            conflict = None;
+        }
         (conflict, context)
     }
 
-    #[inline(never)]
-    fn cas_after<M: Machine>(
+    #[inline]
+    fn settle<M: Machine>(
         self,
         me: State<M>,
         access: Current,
         context: u64,
+        success: bool,
     ) -> Option<Conflict> {
-        let mut state = self.lock(me.m);
-        // Whoever came between the two hooks was checked against the read that the first one recorded.
-        let epoch = if context & OFFERED == 0 {
-            me.epoch()
+        let wrote = success && access.op.access() == Access::Cas;
+        let conflict = if wrote || context & SURE != 0 {
+            self.deferred(me, context, access)
         } else {
-            self.published_epoch(me)
+            None
         };
-        let record = record(me, access, epoch);
-        let conflict = self.deferred(context, access);
-        state = self.insert(me, record, state);
-        self.written(me, true, true);
-        self.unlock(me.m, state);
+        if wrote {
+            self.committed(me, access, context);
+        }
         conflict
     }
 
@@ -131,8 +137,8 @@ impl Cell for Wide {
 
     #[inline]
     fn join_contexts(first: u64, other: u64) -> u64 {
-        if first as u32 == 0 {
-            first | other
+        if outlasts(other, first) {
+            first & OFFERED | other
         } else {
             first | other & OFFERED
         }
@@ -306,8 +312,10 @@ impl Wide {
         false
     }
 
-    /// The first record that the access conflicts with.
+    /// A record that the access conflicts with: the first, or of an access that acquires the one that is least likely to be
+    /// ordered by what it acquires.
     fn check<M: Machine>(self, me: State<M>, access: Current, new: WideRecord) -> Option<Conflict> {
+        let mut found: Option<Conflict> = None;
         let mut slot = 0;
         while slot < RECORDS {
             let old = self.load(me.m, slot);
@@ -320,12 +328,16 @@ impl Wide {
                 })
                 && (old.writes() || new.writes())
                 && let Some(conflict) = self.conflict(me, old, access, new)
+                && found.is_none_or(|kept| outlasts(deferred_bits(conflict), deferred_bits(kept)))
             {
-                return Some(conflict);
+                found = Some(conflict);
+                if !access.op.order().acquires() {
+                    return found;
+                }
             }
             slot += 1;
         }
-        None
+        found
     }
 
     fn conflict<M: Machine>(
@@ -706,7 +718,7 @@ impl Wide {
     }
 
     /// The conflict that [`deferred_bits`] names.
-    fn deferred(self, context: u64, access: Current) -> Option<Conflict> {
+    fn deferred<M: Machine>(self, me: State<M>, context: u64, access: Current) -> Option<Conflict> {
         let epoch = context as u32;
         if epoch == 0 {
             return None;
@@ -726,30 +738,75 @@ impl Wide {
         } else {
             Access::Load
         };
-        let op = Op::new(did, 0, Order::Weak, Scope::None);
+        let mut prior = Prior {
+            thread,
+            epoch,
+            op: Op::new(did, 0, Order::Weak, Scope::None),
+            site: None,
+            linear: Some(linear),
+        };
+        // Its record has more, if it is still there.
+        let mut slot = 0;
+        while slot < RECORDS {
+            let record = self.load(me.m, slot);
+            if (record.thread(), record.epoch(), record.linear()) == (thread, epoch, linear)
+                && record.mask() & access.mask != 0
+                && record.writes() == (did == Access::Store)
+            {
+                prior = prior_of(record);
+            }
+            slot += 1;
+        }
         Some(Conflict {
-            kind: kind_of(op, access.op),
+            kind: kind_of(prior.op, access.op),
             class,
-            prior: Prior {
-                thread,
-                epoch,
-                op,
-                site: None,
-                linear: Some(linear),
-            },
+            prior,
             byte: access.mask.trailing_zeros() & 3,
         })
+    }
+
+    /// A compare-and-swap has written.
+    #[inline(never)]
+    fn committed<M: Machine>(self, me: State<M>, access: Current, context: u64) {
+        let mut state = self.lock(me.m);
+        // Whoever came between the two hooks was checked against the read that the first one recorded.
+        let epoch = if context & OFFERED == 0 {
+            me.epoch()
+        } else {
+            self.published_epoch(me)
+        };
+        state = self.insert(me, record(me, access, epoch), state);
+        self.written(me, true, true);
+        self.unlock(me.m, state);
     }
 }
 
 /// Set in a compare-and-swap's context when it has offered a release.
 const OFFERED: u64 = 1 << 63;
+/// The deferred conflict is one whether or not a compare-and-swap writes.
+const SURE: u64 = 1 << 62;
 /// What the deferred conflict is with is a write.
 const WROTE: u64 = 1 << 61;
 /// Where the deferred conflict's class stands.
 const CLASS: u32 = 58;
 
-/// A compare-and-swap's race if it writes: the other side's epoch (bits 0–31), thread (32–47) and linear index (48–57),
+/// Whether the first context's conflict is the better one to keep until the access has acquired: it is one for certain, with
+/// another block (whose own warps a strong read orders at once), or with what the same thread did later.
+fn outlasts(one: u64, other: u64) -> bool {
+    let intra = |context: u64| context >> CLASS & 7 == RaceClass::IntraBlock as u64;
+    let thread = |context: u64| context >> 32 & 0xffff;
+    if one as u32 == 0 || other as u32 == 0 {
+        other as u32 == 0
+    } else if (one ^ other) & SURE != 0 {
+        one & SURE != 0
+    } else if intra(one) != intra(other) {
+        intra(other)
+    } else {
+        thread(one) == thread(other) && one as u32 > other as u32
+    }
+}
+
+/// A race that an access may turn out to have: the other side's epoch (bits 0–31), thread (32–47) and linear index (48–57),
 /// between the two hooks.
 fn deferred_bits(conflict: Conflict) -> u64 {
     let wrote = if conflict.prior.op.access() == Access::Load {

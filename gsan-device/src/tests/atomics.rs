@@ -30,6 +30,36 @@ fn release_then_acquire_orders() {
     }
 }
 
+/// The releaser has looked at the flag before, weakly; who reads the release and writes in one step comes after that, too.
+fn releaser_read_its_flag(access: Access, acquire: Order) -> usize {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 2);
+    b[0].load(64);
+    b[0].strong(Store, Order::Release, Scope::Gpu, 64);
+    b[1].strong(access, acquire, Scope::Gpu, 64);
+    d.races().len()
+}
+
+#[test]
+fn what_an_access_acquires_orders_it_too() {
+    for access in [Cas, Rmw] {
+        for order in [Order::Acquire, Order::AcqRel] {
+            assert_eq!(releaser_read_its_flag(access, order), 0, "{access:?}");
+        }
+        assert_eq!(releaser_read_its_flag(access, Order::Relaxed), 1);
+    }
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn an_acquiring_access_is_checked_again() {
+    use crate::mutants::{Edge, remove};
+    remove(Some(Edge::AcquiringAccess));
+    let found = [Cas, Rmw].map(|access| releaser_read_its_flag(access, Order::Acquire));
+    remove(None);
+    assert_eq!(found, [1, 1]);
+}
+
 #[test]
 fn without_the_acquire_or_the_release_it_is_a_race() {
     for (release, acquire, class) in [

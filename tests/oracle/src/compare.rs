@@ -59,6 +59,8 @@ pub enum Class {
     LastRead,
     /// More readers (in the wide format: more different accesses) than the cell has places.
     ReaderSample,
+    /// Of what an acquiring access conflicts with, one is kept until it has acquired; that one was ordered then.
+    OneDeferred,
     /// A hook ran some time before or after its instruction.
     Window,
     /// A slot was reused or shared.
@@ -353,7 +355,13 @@ impl Explain<'_> {
                 return *class;
             }
         }
-        self.limits(x, y).unwrap_or_else(|| self.history(x, y))
+        if let Some(class) = self.limits(x, y) {
+            return class;
+        }
+        if self.one_deferred(y) {
+            return Class::OneDeferred;
+        }
+        self.history(x, y)
     }
 
     /// The same instructions, without what the hooks' distance and the device's limits add.
@@ -414,6 +422,21 @@ impl Explain<'_> {
                 .collect()
         });
         found.iter().any(|&(n, _)| n == x || n == y)
+    }
+
+    /// Whether an acquiring access conflicts with something that only what it acquires orders before it.
+    fn one_deferred(&self, y: usize) -> bool {
+        let access = self.ptx.events[y].access;
+        // A compare-and-swap may conflict with a read, had it written.
+        let may_write = access.writes || access.attempt;
+        let conflicts = |z: usize| {
+            let prior = self.ptx.events[z].access;
+            prior.place.overlaps(access.place)
+                && (may_write || prior.writes)
+                && !self.ptx.ordered_before_acquiring(z, y)
+                && self.ptx.ordered(z, y)
+        };
+        access.order.acquires() && access.reads && (0..y).any(conflicts)
     }
 
     /// What the word's cell no longer knew.
