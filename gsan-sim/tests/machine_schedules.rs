@@ -195,3 +195,21 @@ fn a_warp_that_arrives_in_parts_counts_once() {
         assert_eq!(b.read(words, 2), [7, 7], "seed {seed}");
     }
 }
+
+/// All lanes of one block look for the flag under a lock, over and over; the block that raises it wants the lock too.
+#[test]
+fn priorities_do_not_starve_whom_the_lanes_of_a_warp_wait_for() {
+    let code = ".global .u32 lock; .global .u32 flag;
+      .visible .entry k() { .reg .b32 %r, %c; .reg .pred %p, %q; mov.u32 %c, %ctaid.x; setp.eq.u32 %q, %c, 0;
+      L: atom.acquire.gpu.global.cas.b32 %r, [lock], 0, 1; setp.eq.u32 %p, %r, 0; @%p bra IN; nanosleep.u32 40; bra L;
+      IN: @%q st.global.u32 [flag], 1; ld.global.u32 %r, [flag]; st.release.gpu.global.u32 [lock], 0;
+      setp.eq.u32 %p, %r, 0; @%p bra L; ret; }";
+    for seed in 0..32 {
+        let mut config = seeded(seed);
+        config.schedule = Schedule::Priority;
+        config.step_budget = 1_000_000;
+        let mut b = Bench::with(config, code);
+        b.start("k", [2, 1, 1], [32, 1, 1], 0, &[]);
+        b.finish().unwrap();
+    }
+}

@@ -17,6 +17,8 @@
 //!
 //! Who waits in a loop must not keep the others from what it waits for: a warp drops when it sleeps, when a turn of a loop has
 //! read what the turn before had read and has written nothing, and after a long time in any case, which gets shorter each time.
+//! Where its lanes have parted, one may wait for a lock that another lane of the warp holds: it then drops a little later,
+//! at any instruction, or whoever else wants the lock would only ever see it taken.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -27,6 +29,8 @@ const CLOSE: u32 = 6;
 /// Instructions after which a warp drops in any case: the first time, and after many.
 const LONGEST: u32 = 1 << 21;
 const SHORTEST: u32 = 50_000;
+/// Instructions within which a warp whose lanes have parted drops for having waited.
+const GRACE: u32 = 512;
 /// Later times at which a warp comes to a place: at most so many times, as a power of two.
 const LATER: u32 = 10;
 /// Depth of calls to which loops are watched, and how many of them, one inside the other.
@@ -77,6 +81,8 @@ pub struct Rank {
     /// Instructions since it dropped last, and how often it has dropped for having had its time.
     pub ran: u32,
     overran: u32,
+    /// Instructions until it drops for having waited; 0: it has not.
+    grace: u32,
     /// By depth of calls.
     loops: [[Watch; NESTED]; CALLS],
 }
@@ -169,9 +175,22 @@ impl Priorities {
         }
     }
 
+    /// The warp waits: it drops now, or later where its lanes have parted. Whether it has.
+    pub fn wait(&mut self, rank: &mut Rank, parted: bool) -> bool {
+        if parted {
+            if rank.grace == 0 {
+                rank.grace = 1 + self.rng.next_u32() % GRACE;
+            }
+            return false;
+        }
+        self.drop(rank);
+        true
+    }
+
     /// The warp drops below all others.
     pub fn drop(&mut self, rank: &mut Rank) {
         self.lowest -= 1;
+        rank.grace = 0;
         rank.priority = self.lowest;
         rank.ran = 0;
         rank.loops = Default::default();
@@ -246,6 +265,13 @@ impl Rank {
             wrote: false,
         };
         again
+    }
+
+    /// One more instruction: whether it was the last one before it drops for having waited.
+    pub fn waited(&mut self) -> bool {
+        let last = self.grace == 1;
+        self.grace = self.grace.saturating_sub(1);
+        last
     }
 
     /// Whether it has had its time. The next one is shorter.
@@ -365,6 +391,16 @@ mod tests {
             let ([a, b, c], [x, y, z]) = (ranks(2 * pair), ranks(2 * pair + 1));
             assert_eq!((a < b, b < c, a < c), (x > y, y > z, x > z), "{pair}");
         }
+    }
+
+    #[test]
+    fn lanes_that_have_parted_drop_later() {
+        let mut p = Priorities::new(3);
+        let (mut whole, mut parted) = (p.rank(), p.rank());
+        assert!(p.wait(&mut whole, false) && whole.priority < parted.priority);
+        assert!(!p.wait(&mut parted, true) && parted.priority > 0);
+        let until = (1..=GRACE).find(|_| parted.waited());
+        assert!(until.is_some() && !parted.waited());
     }
 
     #[test]

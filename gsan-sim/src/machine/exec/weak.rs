@@ -49,7 +49,7 @@ impl Exec<'_> {
                 let counts = depth == 0 && (touches(&inst.op) || matches!(inst.op, Op::Call(_)));
                 let change = priorities.is_change(self.grid.id.0, pc, counts);
                 warp.rank.ran += 1;
-                if change || warp.rank.is_long() {
+                if change || warp.rank.waited() || warp.rank.is_long() {
                     priorities.drop(&mut warp.rank);
                     return End::Preempted;
                 }
@@ -72,7 +72,8 @@ impl Exec<'_> {
                     if let (End::Preempted, Some(priorities)) =
                         (&end, self.priorities.as_deref_mut())
                     {
-                        priorities.drop(&mut warp.rank);
+                        let parted = warp.groups.len() > 1;
+                        priorities.wait(&mut warp.rank, parted);
                     }
                     return end;
                 }
@@ -117,10 +118,11 @@ impl Exec<'_> {
             Op::Call(_) => warp.rank.entered(depth + 1),
             Op::Return => {}
             _ if next <= pc && warp.rank.jumped(depth, next) => {
-                if let Some(priorities) = self.priorities.as_deref_mut() {
-                    priorities.drop(&mut warp.rank);
-                }
-                return true;
+                let parted = warp.groups.len() > 1;
+                return self
+                    .priorities
+                    .as_deref_mut()
+                    .is_some_and(|p| p.wait(&mut warp.rank, parted));
             }
             _ => {}
         }
