@@ -19,7 +19,7 @@ pub trait Cell: Copy {
     fn weak<M: Machine>(self, me: State<M>, access: Current) -> Option<Conflict>;
 
     /// What a strong access does before the instruction. `release` is what it publishes; a token that was made for it
-    /// is left there for the access's other words. The second result goes to [`Cell::cas_after`].
+    /// is left there for the access's other words. The second result goes to [`Cell::settle`].
     fn strong_before<M: Machine>(
         self,
         me: State<M>,

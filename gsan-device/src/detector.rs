@@ -16,8 +16,8 @@ use crate::cell::{Cell, Conflict, Current, Release};
 use crate::clock::{Publication, State};
 use crate::cluster::reach;
 use crate::layout::{
-    Access, Counters, Epoch, GlobalState, Op, Order, Range, ScalarClock, Scope, SyncClock,
-    ThreadState, WORD,
+    Access, Counters, Epoch, GlobalState, Op, Order, RaceClass, Range, ScalarClock, Scope,
+    SyncClock, ThreadState, WORD,
 };
 use crate::machine::{Machine, field};
 use crate::mutants::{Edge, without};
@@ -195,7 +195,11 @@ pub fn strong_after<C: Cell, M: Machine>(
     acquire_after(me, span, addr, op);
     if let Some((conflict, at)) = conflict {
         let prior = conflict.prior;
+        // What was released with a write of another width is not acquired, by PTX's letter.
+        let by_other_width =
+            conflict.class == RaceClass::MixedWidth && prior.op.access() != Access::Load;
         let ordered = op.order().acquires()
+            && !by_other_width
             && !without(Edge::AcquiringAccess)
             && me.happened_before(prior.thread, prior.epoch, prior.warp());
         if !ordered {

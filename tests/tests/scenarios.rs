@@ -25,6 +25,7 @@ scenarios! {
     async_copy_early_racy,
     async_copy_fixed,
     async_copy_racy,
+    async_softmax,
     async_stages_fixed,
     atomic_ref_fixed,
     atomic_ref_racy,

@@ -67,6 +67,7 @@ fn inputs() -> Vec<PathBuf> {
         "kernels/cuda/ptx",
         "kernels/separate/ptx",
         "kernels/ptx",
+        "real/ptx",
     ] {
         inputs.extend(files_in(&tests.join(folder), "ptx"));
     }
