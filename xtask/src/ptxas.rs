@@ -1,14 +1,13 @@
 //! `cargo xtask ptxas`: NVIDIA's assembler says whether a GPU's driver would take the PTX. It needs no GPU.
 
-use crate::process::{self, Failure, Result, capture, cargo, files_in, root, target_dir};
+use crate::process::{self, Context, Failure, Result, capture, cargo, files_in, root, target_dir};
+use crate::ptxas_table;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// PTX ISA 9.0, what a 580-series driver (CUDA 13.0) takes: a file that passes here loads there.
 const PACKAGE: &str = "nvidia-cuda-nvcc==13.0.88";
-
-/// What all files are assembled for; their own `.target`s are older.
-const ARCH: &str = "sm_80";
 
 /// ptxas has been seen to run away: 10 minutes, 12 GB.
 pub const LIMITS: &str = "ulimit -v 8000000; exec timeout 120 \"$@\"";
@@ -114,13 +113,15 @@ pub fn assemble_all_with(gsan: &Path) -> Result {
     Ok(())
 }
 
-/// Whole programs, or with `part` files that call functions of others.
+/// For the oldest target that the text allows. Whole programs, or with `part` files that call functions of others.
 fn assemble(ptxas: &Path, file: &Path, part: bool) -> Result {
+    let text = fs::read_to_string(file).about(file.display())?;
+    let arch = ptxas_table::targets(&text).first().copied();
     let mut limited = Command::new("bash");
     limited
         .args(["-c", LIMITS, "bash"])
         .arg(ptxas)
-        .arg(format!("-arch={ARCH}"))
+        .arg(format!("-arch={}", arch.unwrap_or("sm_80")))
         .args(part.then_some("-c"))
         .arg(file)
         .args(["-o", "/dev/null"]);

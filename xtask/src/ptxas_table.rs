@@ -254,7 +254,7 @@ fn short_name(file: &Path) -> String {
 }
 
 /// Those of the three that the module's own target allows: `sm_90a` and the like run nowhere else.
-fn targets(text: &str) -> Vec<&'static str> {
+pub fn targets(text: &str) -> Vec<&'static str> {
     let target = text
         .lines()
         .find_map(|l| l.trim().strip_prefix(".target "))
