@@ -53,10 +53,10 @@ fn what_an_access_acquires_orders_it_too() {
 #[cfg(feature = "mutants")]
 #[test]
 fn an_acquiring_access_is_checked_again() {
-    use crate::mutants::{Edge, remove};
-    remove(Some(Edge::AcquiringAccess));
-    let found = [Cas, Rmw].map(|access| releaser_read_its_flag(access, Order::Acquire));
-    remove(None);
+    use crate::mutants::Edge;
+    let found = without_edge(Edge::AcquiringAccess, || {
+        [Cas, Rmw].map(|access| releaser_read_its_flag(access, Order::Acquire))
+    });
     assert_eq!(found, [1, 1]);
 }
 

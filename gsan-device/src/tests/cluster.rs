@@ -143,14 +143,8 @@ fn a_dependent_launch_that_never_waits_races() {
 #[cfg(feature = "mutants")]
 #[test]
 fn a_missing_edge_is_noticed() {
-    use crate::mutants::{Edge, remove};
-    let without = |edge, program: &dyn Fn() -> usize| {
-        remove(Some(edge));
-        let found = program();
-        remove(None);
-        found
-    };
-    assert_ne!(without(Edge::ClusterRelease, &through_the_barrier), 0);
-    assert_ne!(without(Edge::ClusterAcquire, &through_the_barrier), 0);
-    assert_ne!(without(Edge::GridWait, &|| dependent(true)), 0);
+    use crate::mutants::Edge;
+    assert_ne!(without_edge(Edge::ClusterRelease, &through_the_barrier), 0);
+    assert_ne!(without_edge(Edge::ClusterAcquire, &through_the_barrier), 0);
+    assert_ne!(without_edge(Edge::GridWait, &|| dependent(true)), 0);
 }

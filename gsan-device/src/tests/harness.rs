@@ -8,6 +8,15 @@ use crate::host::{Device, Host, Shape};
 use crate::layout::{Access, Op, Order, RaceClass, RaceKind, RaceRecord, Scope};
 use std::vec::Vec;
 
+/// What `program` finds when the detector lacks an edge.
+#[cfg(feature = "mutants")]
+fn without_edge<T>(edge: crate::mutants::Edge, program: impl FnOnce() -> T) -> T {
+    crate::mutants::remove(Some(edge));
+    let found = program();
+    crate::mutants::remove(None);
+    found
+}
+
 /// A block whose only thread (or whose chosen thread) acts.
 #[derive(Clone, Copy)]
 struct Block<'d> {
