@@ -144,7 +144,7 @@ fn a_dependent_launch_that_never_waits_races() {
 #[test]
 fn a_missing_edge_is_noticed() {
     use crate::mutants::Edge;
-    assert_ne!(without_edge(Edge::ClusterRelease, &through_the_barrier), 0);
-    assert_ne!(without_edge(Edge::ClusterAcquire, &through_the_barrier), 0);
-    assert_ne!(without_edge(Edge::GridWait, &|| dependent(true)), 0);
+    assert_ne!(without_edge(Edge::ClusterRelease, through_the_barrier), 0);
+    assert_ne!(without_edge(Edge::ClusterAcquire, through_the_barrier), 0);
+    assert_ne!(without_edge(Edge::GridWait, || dependent(true)), 0);
 }

@@ -475,13 +475,13 @@ fn waits_for_small_copies_use_no_epochs() {
 #[test]
 fn a_missing_edge_is_noticed() {
     use crate::mutants::Edge;
-    assert_ne!(without_edge(Edge::CopyWait, &|| handoff(STORE, true)), 0);
-    assert_eq!(without_edge(Edge::CopyExit, &|| handoff(STORE, false)), 0);
-    assert_eq!(without_edge(Edge::CopyGroups, &|| older_group(80)), 0);
+    assert_ne!(without_edge(Edge::CopyWait, || handoff(STORE, true)), 0);
+    assert_eq!(without_edge(Edge::CopyExit, || handoff(STORE, false)), 0);
+    assert_eq!(without_edge(Edge::CopyGroups, || older_group(80)), 0);
     let waits = || fetched(false, PHASE_0, PHASE_0);
-    assert_ne!(without_edge(Edge::CopyBarrier, &waits), 0);
+    assert_ne!(without_edge(Edge::CopyBarrier, waits), 0);
     if !REFERENCE {
-        assert_ne!(without_edge(Edge::CopyLanded, &|| small_copy(false)), 0);
-        assert_eq!(without_edge(Edge::CopyAhead, &|| small_copy(true)), 0);
+        assert_ne!(without_edge(Edge::CopyLanded, || small_copy(false)), 0);
+        assert_eq!(without_edge(Edge::CopyAhead, || small_copy(true)), 0);
     }
 }

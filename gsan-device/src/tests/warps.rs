@@ -651,21 +651,21 @@ fn the_later_sc_fence_orders_nothing_for_the_earlier() {
 fn a_missing_edge_is_noticed() {
     use crate::mutants::Edge;
     assert_ne!(
-        without_edge(Edge::BarrierArrive, &|| store_and_load(true)),
+        without_edge(Edge::BarrierArrive, || store_and_load(true)),
         []
     );
     assert_ne!(
-        without_edge(Edge::BarrierLeave, &|| store_and_load(true)),
+        without_edge(Edge::BarrierLeave, || store_and_load(true)),
         []
     );
-    assert_ne!(without_edge(Edge::BarrierArrive, &named_chain), []);
-    assert_ne!(without_edge(Edge::BarrierLeave, &named_chain), []);
-    assert_ne!(without_edge(Edge::OwnPart, &|| release(false, 0)), []);
-    assert_ne!(without_edge(Edge::PartialMerge, &|| release(false, 0)), []);
-    assert_ne!(without_edge(Edge::OwnBlock, &through_another_block), []);
+    assert_ne!(without_edge(Edge::BarrierArrive, named_chain), []);
+    assert_ne!(without_edge(Edge::BarrierLeave, named_chain), []);
+    assert_ne!(without_edge(Edge::OwnPart, || release(false, 0)), []);
+    assert_ne!(without_edge(Edge::PartialMerge, || release(false, 0)), []);
+    assert_ne!(without_edge(Edge::OwnBlock, through_another_block), []);
     let inside = || flag_inside(Order::Release, Scope::Cta);
-    assert_ne!(without_edge(Edge::BlockSync, &inside), []);
-    assert_ne!(without_edge(Edge::ScOrder, &|| sc_fences(true)), []);
+    assert_ne!(without_edge(Edge::BlockSync, inside), []);
+    assert_ne!(without_edge(Edge::ScOrder, || sc_fences(true)), []);
 }
 
 /// A block fence after a wider one: what came between the two is released at block scope only. The other block's store
