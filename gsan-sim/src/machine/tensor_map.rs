@@ -116,19 +116,14 @@ impl TensorType {
         0x7ff7_7ff7_7ff7_7ff7 >> (64 - 8 * self.bytes())
     }
 
-    /// What a load makes of an element's bits: a tf32 is rounded to the bits that it has, and the flushed types know no
-    /// subnormals.
+    /// What a load makes of an element's bits: a tf32 is rounded to the bits that it has (subnormals keep theirs, every NaN
+    /// becomes one). The types that the driver calls flushed load as the others do: an H200 flushes nothing here.
     pub fn loaded(self, bits: u64) -> u64 {
-        let flushes = matches!(self, TensorType::F32Ftz | TensorType::Tf32Ftz);
-        let bits = match f32::from_bits(bits as u32) {
-            x if flushes && x.is_subnormal() => u64::from(0f32.copysign(x).to_bits()),
-            _ => bits,
-        };
         match self {
             TensorType::Tf32 | TensorType::Tf32Ftz => {
                 let x = f32::from_bits(bits as u32);
                 if x.is_nan() {
-                    return bits & !0x1fff;
+                    return 0x7fff_e000;
                 }
                 u64::from(TF32.encode(f64::from(x), Rounding::Nearest as u32)) << 13
             }
