@@ -2,11 +2,14 @@
 
 #[path = "common/answers.rs"]
 mod calls;
+#[path = "common/captures.rs"]
+mod captures;
 mod common;
 
 use common::Simulated;
 
 const RECORDED: &str = include_str!("answers.h200.txt");
+const CAPTURES: &str = include_str!("captures.h200.txt");
 
 /// Runs calls on a fresh simulated driver without a current context.
 fn on_the_simulator(calls: impl FnOnce() -> String) -> String {
@@ -23,7 +26,16 @@ fn answers_are_those_of_a_gpu() {
     for (kernel, argument) in calls::FAILURES {
         ours += &on_the_simulator(|| calls::after(kernel, argument));
     }
-    let theirs: Vec<&str> = RECORDED
+    compare(RECORDED, &ours);
+}
+
+#[test]
+fn calls_during_captures_are_answered_as_by_a_gpu() {
+    compare(CAPTURES, &on_the_simulator(captures::captures));
+}
+
+fn compare(theirs: &str, ours: &str) {
+    let theirs: Vec<&str> = theirs
         .lines()
         .filter(|line| !line.starts_with('#'))
         .collect();

@@ -518,7 +518,7 @@ fn a_copy_from_the_host_is_made_when_the_graph_runs() {
 #[test]
 fn what_would_wait_for_a_capture_spoils_it() {
     type Wrong = fn(&Setup, CUstream, CUstream) -> i32;
-    let ways: [(&str, i32, i32, Wrong); 9] = [
+    let ways: [(&str, i32, i32, Wrong); 10] = [
         ("wait for its stream", 900, 901, |_, t, _| {
             // SAFETY: the stream lives.
             code(unsafe { cuStreamSynchronize(t) })
@@ -557,18 +557,26 @@ fn what_would_wait_for_a_capture_spoils_it() {
             assert_eq!(end(other).0, 901);
             answer
         }),
-        // These harm nobody.
-        ("an event that was never recorded", 0, 0, |_, t, _| {
-            // SAFETY: all live.
-            code(unsafe { cuStreamWaitEvent(t, event(), 0) })
-        }),
-        ("wait for an event of its own", 907, 0, |_, t, _| {
+        ("wait for an event of its own", 907, 901, |_, t, _| {
             let own = event();
             // SAFETY: all live.
             unsafe {
                 ok(cuEventRecord(own, t));
                 code(cuEventSynchronize(own))
             }
+        }),
+        ("ask about an event of its own", 907, 901, |_, t, _| {
+            let own = event();
+            // SAFETY: all live.
+            unsafe {
+                ok(cuEventRecord(own, t));
+                code(cuEventQuery(own))
+            }
+        }),
+        // This harms nobody.
+        ("an event that was never recorded", 0, 0, |_, t, _| {
+            // SAFETY: all live.
+            code(unsafe { cuStreamWaitEvent(t, event(), 0) })
         }),
     ];
     for (what, answer, at_end, wrong) in ways {

@@ -99,6 +99,18 @@ impl Driver {
         }
     }
 
+    /// Refuses to wait for an event that was recorded in a capture, or to ask about it. Once its capture is over or of no
+    /// use, such an event is an invalid value.
+    pub(super) fn refuse_captured_event(&mut self, event: Handle) -> Answer {
+        let Some((capture, _)) = self.event(event)?.captured else {
+            return Ok(());
+        };
+        match self.graphs.captures.get(&capture) {
+            Some(known) if known.valid => Err(self.spoil(capture, Code::CAPTURED_EVENT)),
+            _ => Err(Code::INVALID_VALUE),
+        }
+    }
+
     /// Refuses to use the legacy default stream while a stream that it waits for is being captured.
     pub(super) fn refuse_legacy(&mut self, context: Handle) -> Answer {
         self.refuse_beside(context, false, Code::STREAM_CAPTURE_IMPLICIT)
@@ -235,7 +247,7 @@ impl Driver {
             }
             (None, Some((capture, nodes))) => {
                 if !self.graphs.captures.contains_key(&capture) {
-                    return Err(Code::CAPTURED_EVENT);
+                    return Err(Code::INVALID_VALUE);
                 }
                 let Some(stream) = stream else {
                     self.refuse_legacy(context)?;

@@ -41,13 +41,11 @@ fn record(session: &mut Session, event: Handle, stream: Handle, flags: u32) -> A
     Ok(())
 }
 
-/// The operation to wait for, and the context whose errors count.
+/// The operation to wait for or to ask about, and the context whose errors count.
 fn pending(session: &mut Session, event: Handle) -> Answer<(Vec<OpId>, Handle)> {
     let (driver, _) = session.healthy()?;
+    driver.refuse_captured_event(event)?;
     let event = driver.event(event)?;
-    if event.captured.is_some() {
-        return Err(Code::CAPTURED_EVENT);
-    }
     Ok((
         event.record.map(|record| record.op).into_iter().collect(),
         event.context,
@@ -59,15 +57,8 @@ fn elapsed(session: &mut Session, milliseconds: &Out<f32>, start: Handle, end: H
     let (driver, _) = session.healthy()?;
     let mut times = [0; 2];
     for (event, time) in [start, end].into_iter().zip(&mut times) {
-        let Event {
-            flags,
-            record,
-            captured,
-            ..
-        } = driver.event(event)?;
-        if captured.is_some() {
-            return Err(Code::CAPTURED_EVENT);
-        }
+        driver.refuse_captured_event(event)?;
+        let Event { flags, record, .. } = driver.event(event)?;
         let record = record
             .filter(|_| *flags & NO_TIMING == 0)
             .ok_or(Code::INVALID_HANDLE)?;
