@@ -146,6 +146,46 @@ const _: () = {
     );
 };
 
+/// Some of the runtime's functions: those that a text calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hooks(u32);
+
+impl Hooks {
+    /// All that [`names`] knows.
+    pub fn all() -> Hooks {
+        let mut all = Hooks::default();
+        names::ALL.iter().for_each(|name| all.insert(name));
+        all
+    }
+
+    /// Adds the function of that name; other names are no hooks.
+    pub fn insert(&mut self, name: &str) {
+        let place = names::ALL.iter().position(|known| *known == name);
+        debug_assert!(place.is_some(), "{name} is not in names::ALL");
+        self.0 |= place.map_or(0, |place| 1 << place);
+    }
+
+    /// Adds those of another set.
+    pub fn add(&mut self, others: Hooks) {
+        self.0 |= others.0;
+    }
+
+    /// Whether the function of that name is one of them.
+    pub fn contains(self, name: &str) -> bool {
+        self.names().any(|known| known == name)
+    }
+
+    /// Their names.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let chosen = move |&(place, _): &(usize, &&str)| self.0 & 1 << place != 0;
+        names::ALL
+            .iter()
+            .enumerate()
+            .filter(chosen)
+            .map(|(_, name)| *name)
+    }
+}
+
 /// The runtime's functions and variables, as ARCHITECTURE.md's table has them.
 pub mod names {
     /// Begins every name of the runtime.
@@ -231,5 +271,30 @@ pub mod names {
         FENCE,
         EXIT,
         DYNAMIC_SIZE,
+    ];
+    /// Every function above.
+    pub const ALL: [&str; 22] = [
+        BLOCK_ENTER,
+        STATE,
+        ACCESS,
+        SYNC_BEFORE,
+        SYNC_AFTER,
+        FENCE,
+        EXIT,
+        DYNAMIC_SIZE,
+        BARRIER_BEFORE,
+        BARRIER_AFTER,
+        BLOCK_SYNC,
+        CLUSTER_ARRIVE,
+        CLUSTER_RELEASE,
+        CLUSTER_ACQUIRE,
+        GRID_WAIT,
+        COPY,
+        COPY_TENSOR,
+        COPY_COMMIT,
+        COPY_WAIT,
+        COPY_WAITED,
+        COPY_LANDED,
+        COPY_LEAVE,
     ];
 }

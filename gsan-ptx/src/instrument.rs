@@ -19,6 +19,7 @@ mod function;
 mod graph;
 mod info;
 mod own_memory;
+mod parts;
 mod registers;
 mod registers_bound;
 mod repeat;
@@ -28,7 +29,7 @@ pub use edits::Change;
 pub use info::{EntryInfo, GlobalVar, ParamInfo, Stats};
 
 use crate::ast::{Item, Module, ParseError};
-use crate::hook::names;
+use crate::hook::{Hooks, names};
 use crate::parse::Stream;
 use crate::site::{Locations, Place, Site};
 use crate::tokens::{BYTE_ORDER_MARK, Kind, Tokens};
@@ -116,6 +117,9 @@ pub struct Instrumented {
     /// The module was linked with the runtime before (it defines `__gsan_module`): the text is unchanged, there are no
     /// sites, and its kernels take the launch pointer as their own last parameter.
     pub already_linked: bool,
+    /// The runtime's functions that the text calls. It defines them, what they call, and the runtime's kernels and variables; none if
+    /// `already_linked`.
+    pub calls: Hooks,
     /// A function other than a kernel synchronises threads of a block without hooks: what [`EntryInfo::intra_block`] says of this
     /// module's kernels takes that into account, and kernels of modules that are linked with it must too.
     pub blind_function: bool,
@@ -243,6 +247,7 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
         stats: Stats::default(),
         changes: Vec::new(),
         already_linked: false,
+        calls: Hooks::default(),
         blind_function: false,
     };
     // The hooks are written while the module is read; what they depend on beyond their function is checked afterwards.
@@ -273,7 +278,7 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
         // No driver takes it.
         edits.replace(0..BYTE_ORDER_MARK.len(), "");
     }
-    let runtime = runtime_for(&module, text, options)?;
+    let runtime = runtime_for(&module, text, options, out.calls)?;
     let needed = runtime.version.max(parameters_version(&out.entries)?);
     if module.version.is_some_and(|v| v < needed) {
         let (major, minor) = needed;
@@ -321,6 +326,7 @@ fn runtime_for(
     module: &Module<'_>,
     text: &str,
     options: &Options<'_>,
+    calls: Hooks,
 ) -> Result<Runtime, InstrumentError> {
     if module.address_size != 64 {
         return Err(InstrumentError::AddressSize {
@@ -329,7 +335,7 @@ fn runtime_for(
         });
     }
     reserved_name(text)?;
-    let runtime = Runtime::prepare(options, &module_names(module))?;
+    let runtime = Runtime::prepare(options, &module_names(module), calls)?;
     let too_old = |t: &&&str| target_number(t).is_some_and(|n| n < runtime.target);
     match module.target.iter().find(too_old) {
         Some(target) => Err(InstrumentError::Target {

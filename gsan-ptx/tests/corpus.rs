@@ -4,7 +4,7 @@ mod common;
 
 use common::{STUB, flat};
 use gsan_ptx::ast::{Item, Module, Statement};
-use gsan_ptx::hook::{Access, Order, names};
+use gsan_ptx::hook::{Access, Order};
 use gsan_ptx::instrument::{EntryInfo, Unsupported};
 use gsan_ptx::{Instrumented, Options, instrument, parse};
 
@@ -94,12 +94,7 @@ fn the_users_statements_stay_on_their_lines() {
         barrier(&mut kept);
         assert_eq!(users, kept, "{name}");
         assert_eq!(
-            module.items.len()
-                + names::FUNCTIONS.len()
-                + names::INTRA_BLOCK.len()
-                + names::CLUSTER.len()
-                + names::COPIES.len()
-                + 1,
+            module.items.len() + result.calls.names().count(),
             again.items.len(),
             "{name}: the prototypes are added, nothing else"
         );

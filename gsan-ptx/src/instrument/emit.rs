@@ -6,7 +6,7 @@
 use super::copies::WaitedPhase;
 use super::edits::Edits;
 use crate::ast::{Address, Guard, Operand};
-use crate::hook::{OpWord, names};
+use crate::hook::{Hooks, OpWord, names};
 use crate::memory_op::MOST_STRONG;
 use std::fmt::Write;
 
@@ -54,6 +54,8 @@ pub(super) enum Base<'a> {
 pub(super) struct Emitter<'e> {
     pub(super) edits: &'e mut Edits,
     pub(super) needs: Needs,
+    /// What the function in progress calls.
+    pub(super) calls: Hooks,
     next_label: u32,
 }
 
@@ -67,6 +69,7 @@ impl<'e> Emitter<'e> {
         Emitter {
             edits,
             needs: Needs::default(),
+            calls: Hooks::default(),
             next_label: 0,
         }
     }
@@ -91,6 +94,16 @@ impl<'e> Emitter<'e> {
         );
         hook(self);
         put!(self, "$L__gsan_{label}: ");
+    }
+
+    /// The only place that writes calls: it knows which functions of the runtime the text needs.
+    fn call(&mut self, result: Option<&str>, hook: &str, arguments: std::fmt::Arguments<'_>) {
+        self.calls.insert(hook);
+        put!(self, "call.uni ");
+        if let Some(result) = result {
+            put!(self, "({result}), ");
+        }
+        put!(self, "{hook}, ({arguments}); ");
     }
 
     fn label(&mut self) -> u32 {
@@ -140,12 +153,8 @@ impl<'e> Emitter<'e> {
 
     pub(super) fn access(&mut self, address: &str, op: OpWord, site: usize) {
         self.needs.state = true;
-        put!(
-            self,
-            "call.uni {}, ({STATE}, {address}, {}, {site}); ",
-            names::ACCESS,
-            op.0
-        );
+        let arguments = format_args!("{STATE}, {address}, {}, {site}", op.0);
+        self.call(None, names::ACCESS, arguments);
     }
 
     /// Runs `hook` where the predicate is false (or, negated, true).
@@ -168,12 +177,10 @@ impl<'e> Emitter<'e> {
             "min.u32 {SCRATCH}, {bytes}, {}; setp.eq.u32 %gsan_p, {SCRATCH}, 0; @%gsan_p bra $L__gsan_{label}; ",
             op.size()
         );
-        put!(
-            self,
-            "or.b32 {SCRATCH}, {SCRATCH}, {}; call.uni {}, ({STATE}, {address}, {SCRATCH}, {site}); $L__gsan_{label}: ",
-            op.with_size(0).0,
-            names::ACCESS
-        );
+        put!(self, "or.b32 {SCRATCH}, {SCRATCH}, {}; ", op.with_size(0).0);
+        let arguments = format_args!("{STATE}, {address}, {SCRATCH}, {site}");
+        self.call(None, names::ACCESS, arguments);
+        put!(self, "$L__gsan_{label}: ");
     }
 
     /// `arguments` are those behind the site.
@@ -186,11 +193,8 @@ impl<'e> Emitter<'e> {
         arguments: &str,
     ) {
         self.needs.state = true;
-        put!(
-            self,
-            "call.uni {hook}, ({STATE}, {address}, {}, {site}, {arguments}); ",
-            op.0
-        );
+        let arguments = format_args!("{STATE}, {address}, {}, {site}, {arguments}", op.0);
+        self.call(None, hook, arguments);
     }
 
     /// Puts the name of an mbarrier's present phase into a register; 0 where it is another block's (`cluster`: it may be).
@@ -226,8 +230,7 @@ impl<'e> Emitter<'e> {
     pub(super) fn copy_waited(&mut self, phase: WaitedPhase<'_, '_>) {
         self.needs.state = true;
         let Some((base, address)) = phase.barrier else {
-            put!(self, "call.uni {}, ({STATE}, 0); ", names::COPY_WAITED);
-            return;
+            return self.call(None, names::COPY_WAITED, format_args!("{STATE}, 0"));
         };
         self.needs.scratch = true;
         let barrier = self.address(base, address, true);
@@ -245,11 +248,7 @@ impl<'e> Emitter<'e> {
             }
         };
         self.phase(barrier, bits);
-        put!(
-            self,
-            "call.uni {}, ({STATE}, {SCRATCH}); ",
-            names::COPY_WAITED
-        );
+        self.call(None, names::COPY_WAITED, format_args!("{STATE}, {SCRATCH}"));
     }
 
     /// [`SCRATCH`], which holds a parity, becomes the phase's name.
@@ -263,31 +262,22 @@ impl<'e> Emitter<'e> {
 
     pub(super) fn copy_wait(&mut self, groups: u32) {
         self.needs.state = true;
-        put!(self, "call.uni {}, ({STATE}, {groups}); ", names::COPY_WAIT);
+        self.call(None, names::COPY_WAIT, format_args!("{STATE}, {groups}"));
     }
 
     /// `piece` is the number of the access's piece.
     pub(super) fn sync_before(&mut self, address: &str, op: OpWord, site: usize, piece: usize) {
         self.needs.state = true;
         self.needs.contexts = self.needs.contexts.max(piece + 1);
-        put!(
-            self,
-            "call.uni ({}), {}, ({STATE}, {address}, {}, {site}); ",
-            CONTEXT[piece],
-            names::SYNC_BEFORE,
-            op.0
-        );
+        let arguments = format_args!("{STATE}, {address}, {}, {site}", op.0);
+        self.call(Some(CONTEXT[piece]), names::SYNC_BEFORE, arguments);
     }
 
     /// `success` is an immediate or [`Emitter::cas_success`]'s register.
     pub(super) fn sync_after(&mut self, op: OpWord, site: usize, piece: usize, success: &str) {
-        put!(
-            self,
-            "call.uni {}, ({STATE}, {ADDRESS}, {}, {site}, {}, {success}); ",
-            names::SYNC_AFTER,
-            op.0,
-            CONTEXT[piece]
-        );
+        let (op, context) = (op.0, CONTEXT[piece]);
+        let arguments = format_args!("{STATE}, {ADDRESS}, {op}, {site}, {context}, {success}");
+        self.call(None, names::SYNC_AFTER, arguments);
     }
 
     /// Keeps a CAS's comparand: the result may go to the same register. False if it has a size that no CAS has.
@@ -336,7 +326,7 @@ impl<'e> Emitter<'e> {
 
     pub(super) fn fence(&mut self, op: OpWord) {
         self.needs.state = true;
-        put!(self, "call.uni {}, ({STATE}, {}); ", names::FENCE, op.0);
+        self.call(None, names::FENCE, format_args!("{STATE}, {}", op.0));
     }
 
     /// Keeps a 32-bit value, one of the two that [`Needs::scratch`] declares.
@@ -353,26 +343,20 @@ impl<'e> Emitter<'e> {
 
     pub(super) fn barrier_before(&mut self, id: &str, count: &str) {
         self.needs.state = true;
-        put!(
-            self,
-            "call.uni {}, ({STATE}, {id}, {count}); ",
-            names::BARRIER_BEFORE
-        );
+        let arguments = format_args!("{STATE}, {id}, {count}");
+        self.call(None, names::BARRIER_BEFORE, arguments);
     }
 
     pub(super) fn barrier_after(&mut self, id: &str, count: &str) {
         self.needs.state = true;
-        put!(
-            self,
-            "call.uni {}, ({STATE}, {id}, {count}); ",
-            names::BARRIER_AFTER
-        );
+        let arguments = format_args!("{STATE}, {id}, {count}");
+        self.call(None, names::BARRIER_AFTER, arguments);
     }
 
     /// A hook that takes the state alone.
     pub(super) fn with_state(&mut self, hook: &str) {
         self.needs.state = true;
-        put!(self, "call.uni {hook}, ({STATE}); ");
+        self.call(None, hook, format_args!("{STATE}"));
     }
 
     /// The same where a generic address is one of the cluster's shared memory.
@@ -387,14 +371,14 @@ impl<'e> Emitter<'e> {
         for hook in copies {
             self.with_state(hook);
         }
-        put!(self, "call.uni {}, (); ", names::EXIT);
+        self.call(None, names::EXIT, format_args!(""));
     }
 
     /// Replaces what was read from `%dynamic_smem_size`: `opcode` + `rest` is the user's instruction with [`SCRATCH`]
     /// in that register's place.
     pub(super) fn dynamic_size(&mut self, opcode: &str, rest: &str) {
         self.needs.scratch = true;
-        put!(self, "call.uni ({SCRATCH}), {}, (); ", names::DYNAMIC_SIZE);
+        self.call(Some(SCRATCH), names::DYNAMIC_SIZE, format_args!(""));
         put!(
             self,
             "{opcode}{}{rest} ",
@@ -442,16 +426,16 @@ impl<'e> Emitter<'e> {
             );
             put!(
                 self,
-                " setp.ne.u32 %gsan_p, %gsan_r, 0; @%gsan_p bra $L__gsan_{label};"
+                " setp.ne.u32 %gsan_p, %gsan_r, 0; @%gsan_p bra $L__gsan_{label}; "
             );
-            put!(
-                self,
-                " call.uni {}, ({ADDRESS}); $L__gsan_{label}: bar.sync 0;",
-                names::BLOCK_ENTER
-            );
+            self.call(None, names::BLOCK_ENTER, format_args!("{ADDRESS}"));
+            put!(self, "$L__gsan_{label}: bar.sync 0;");
         }
         if needs.state {
-            put!(self, " call.uni ({STATE}), {}, ();", names::STATE);
+            put!(self, " ");
+            self.call(Some(STATE), names::STATE, format_args!(""));
+            // What follows begins with a blank of its own.
+            self.edits.pieces.pop();
         }
     }
 }

@@ -28,7 +28,9 @@ impl Walker<'_, '_> {
         let (mut gone, mut sizes) = (Vec::new(), Vec::new());
         for (i, trace) in self.traces.iter_mut().enumerate() {
             let keep = verdict.keep[i];
-            if !keep {
+            if keep {
+                self.out.calls.add(trace.calls);
+            } else {
                 self.emit.edits.remove(trace.edits.clone());
                 self.out.stats.take_back(trace.hooks);
                 gone.extend_from_slice(&self.block.notes[trace.notes.clone()]);

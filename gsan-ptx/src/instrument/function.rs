@@ -12,7 +12,7 @@ use super::registers_bound::{Change, bound};
 use super::repeat::Checked;
 use super::{Instrumented, Options, Unsupported, hidden_parameter};
 use crate::ast::{Address, Function, Instruction, Item, Operand, Space, Statement};
-use crate::hook::{Access, OpWord, names};
+use crate::hook::{Access, Hooks, OpWord, names};
 use crate::memory_op::{AsyncCopy, BulkGroup, Effect, MemoryOp, Piece, classify};
 use crate::site::{Locations, Site};
 use crate::tokens::one_line;
@@ -182,6 +182,7 @@ impl<'m, 'e> Walker<'m, 'e> {
         let sites_before = self.out.sites.len();
         self.checked.forget();
         self.emit.needs = Default::default();
+        self.emit.calls = Default::default();
         // What the beginning needs is known at the end.
         let prologue = self.emit.edits.reserve(body.start);
         self.statements(&body.statements);
@@ -212,6 +213,7 @@ impl<'m, 'e> Walker<'m, 'e> {
                 0
             },
             edits,
+            calls: self.emit.calls,
             hooks,
             notes: first_note..self.block.notes.len(),
             barriers: self.block.followed(),
@@ -686,6 +688,8 @@ pub(super) struct Trace {
     /// A kernel's place among the module's.
     pub(super) entry: usize,
     pub(super) edits: Range<usize>,
+    /// What they call.
+    pub(super) calls: Hooks,
     pub(super) hooks: HookCounts,
     /// Its notes, among all.
     pub(super) notes: Range<usize>,

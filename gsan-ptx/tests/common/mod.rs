@@ -40,6 +40,11 @@ pub fn whole_corpus(test: &str) -> Option<Vec<(String, String)>> {
 }
 
 fn read(folder: &Path) -> Vec<(String, String)> {
+    files_below(folder, &["ptx"])
+}
+
+/// The files of these kinds in a folder and the folders in it, by name: path and text.
+pub fn files_below(folder: &Path, kinds: &[&str]) -> Vec<(String, String)> {
     let mut folders = vec![folder.to_path_buf()];
     let mut found: Vec<PathBuf> = Vec::new();
     while let Some(folder) = folders.pop() {
@@ -47,7 +52,10 @@ fn read(folder: &Path) -> Vec<(String, String)> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "ptx") {
+            } else if path
+                .extension()
+                .is_some_and(|e| kinds.iter().any(|kind| e == *kind))
+            {
                 found.push(path);
             }
         }
