@@ -56,7 +56,7 @@ pub trait Cell: Copy {
     fn written_by_own_block<M: Machine>(self, me: State<M>) -> bool;
 
     /// The word's last strong write by another thread, if nothing was released with it.
-    fn unreleased<M: Machine>(self, me: State<M>, scope: Scope) -> Option<(u32, Epoch)>;
+    fn unreleased<M: Machine>(self, me: State<M>, scope: Scope) -> Option<Prior>;
 
     /// A strong write to memory without shadow of its own: the cell is one of a hashed table and carries releases only.
     /// Others may share it, so nothing is ever dropped from it.

@@ -5,8 +5,9 @@
 //! only through the row, like anybody else. Entries only grow, so reading needs no lock, and whatever is read late can
 //! only add order, never lose it. The warps of one block are `warps`' affair.
 
+use crate::cell::Prior;
 use crate::layout::{
-    Counters, Epoch, GlobalState, PartialClock, RaceClass, ScalarClock, Scope, Snapshot,
+    Counters, Epoch, GlobalState, Op, PartialClock, RaceClass, ScalarClock, Scope, Snapshot,
     ThreadState, WORD,
 };
 use crate::machine::{Machine, field};
@@ -87,6 +88,11 @@ impl<M: Machine> Published<M> {
     #[inline]
     pub fn partial(self, i: u32) -> PartialClock {
         self.row().partial(self.m, i)
+    }
+
+    /// Whether it says that what `thread`'s `warp` did at `epoch` comes before.
+    pub fn covers(self, me: State<M>, thread: u32, epoch: Epoch, warp: u32) -> bool {
+        self.entry(thread) >= epoch || me.knows_partly(self.row(), thread, epoch, warp)
     }
 
     /// Whether the snapshot is still the one that was found: what was read from it before this call is then whole.
@@ -285,8 +291,13 @@ impl<M: Machine> State<M> {
 
     /// Whether an access of `thread` at `epoch` was made since this launch began, as far as its blocks can know.
     pub fn since_launch(self, thread: u32, epoch: Epoch) -> bool {
-        self.m.load32(field!(self.addr, ThreadState, users)) == 1
-            && epoch > self.base_row().entry(self.m, thread)
+        self.m.load32(field!(self.addr, ThreadState, users)) == 1 && !self.inherited(thread, epoch)
+    }
+
+    /// Whether an access of `thread` at `epoch` was over before a launch began that is still running here.
+    #[inline]
+    pub fn inherited(self, thread: u32, epoch: Epoch) -> bool {
+        self.base_row().entry(self.m, thread) >= epoch
     }
 
     /// Finds the snapshot behind a release clock.
@@ -412,6 +423,9 @@ impl<M: Machine> State<M> {
             if let Some((_, partial)) = own {
                 m.store64(snapshot.partial_addr(0), partial.0);
                 used = 1;
+                if !partial.is_empty() {
+                    used = self.add_pairs(snapshot, partial.epoch(), used);
+                }
                 used = self.copy_partials(snapshot, row, used);
             }
             if let Some(Lookup::Found(old)) = join {
@@ -504,7 +518,7 @@ impl<M: Machine> State<M> {
 
     /// Remembers a published clock that a relaxed read saw: an acquire fence imports it.
     #[inline(never)]
-    pub fn pend(self, from: Lookup<M>, addr: u64) {
+    pub fn pend(self, from: Lookup<M>, addr: u64, op: Op, site: u32) {
         let m = self.m;
         self.learn_own_block(from, false);
         if let Lookup::Found(p) = from
@@ -526,6 +540,7 @@ impl<M: Machine> State<M> {
             self.pending_clock(),
         );
         self.merge(self.pending_clock(), from);
+        self.keep_relaxed_read(key, addr, op, site);
         m.add32(field!(self.addr, ThreadState, pending_version), 1);
         m.store64_release(field!(self.addr, ThreadState, last_pending), key);
         self.count_wrap(from);
@@ -568,12 +583,14 @@ impl<M: Machine> State<M> {
     }
 
     /// Remembers that a strong read saw a strong write that carried no release: if the two threads race, that is why.
-    pub fn note_unreleased(self, thread: u32, epoch: Epoch) {
+    pub fn note_unreleased(self, write: Prior, addr: u64) {
         let m = self.m;
+        let (thread, epoch) = (write.thread, write.epoch);
         let row = self.unreleased_clock();
         self.clear_once(field!(self.addr, ThreadState, unreleased_mode), row);
         if row.entry(m, thread) < epoch {
             m.max32(row.entry_addr(thread), epoch);
+            self.keep_relaxed_write(write, addr);
         }
     }
 

@@ -13,7 +13,7 @@
 //! acquire looks for the token in a second hook, after the load.
 
 use crate::cell::{Cell, Conflict, Current, Release};
-use crate::clock::{Publication, State};
+use crate::clock::{Lookup, Publication, State};
 use crate::cluster::reach;
 use crate::layout::{
     Access, Counters, Epoch, GlobalState, Op, Order, RaceClass, Range, ScalarClock, Scope,
@@ -192,14 +192,11 @@ pub fn strong_after<C: Cell, M: Machine>(
         return;
     }
     let conflict = span.and_then(|span| settle(me, span, op, site, context, success));
-    acquire_after(me, span, addr, op);
+    let synchronises = conflict.is_some_and(|(c, _)| may_be_acquired(me, span, op, c));
+    acquire_after(me, span, addr, op, site);
     if let Some((conflict, at)) = conflict {
         let prior = conflict.prior;
-        // What was released with a write of another width is not acquired, by PTX's letter.
-        let by_other_width =
-            conflict.class == RaceClass::MixedWidth && prior.op.access() != Access::Load;
-        let ordered = op.order().acquires()
-            && !by_other_width
+        let ordered = synchronises
             && !without(Edge::AcquiringAccess)
             && me.happened_before(prior.thread, prior.epoch, prior.warp());
         if !ordered {
@@ -208,8 +205,43 @@ pub fn strong_after<C: Cell, M: Machine>(
     }
 }
 
+/// Whether what this access conflicts with can be ordered before it by what it acquires. By PTX's letter what was released
+/// with a write of another width is not acquired, but a later release by the same thread is.
+fn may_be_acquired<C: Cell, M: Machine>(
+    me: State<M>,
+    span: Option<Span<C>>,
+    op: Op,
+    conflict: Conflict,
+) -> bool {
+    let prior = conflict.prior;
+    if !op.order().acquires() {
+        return false;
+    }
+    if conflict.class != RaceClass::MixedWidth || prior.op.access() == Access::Load {
+        return true;
+    }
+    let Some(span) = span else {
+        return false;
+    };
+    let mut later = false;
+    let mut i = 0;
+    while i < span.count {
+        if let Some(Lookup::Found(p)) = span.cell(i).acquirable(me, op.scope()) {
+            later |= p.thread == prior.thread && p.epoch() > prior.epoch;
+        }
+        i += 1;
+    }
+    later
+}
+
 /// What a strong read takes with it of what was released where it read.
-fn acquire_after<C: Cell, M: Machine>(me: State<M>, span: Option<Span<C>>, addr: u64, op: Op) {
+fn acquire_after<C: Cell, M: Machine>(
+    me: State<M>,
+    span: Option<Span<C>>,
+    addr: u64,
+    op: Op,
+    site: u32,
+) {
     let acquires = op.order().acquires();
     if me.tells_warps_apart() {
         own_block_seen(me, span, addr, acquires);
@@ -234,10 +266,10 @@ fn acquire_after<C: Cell, M: Machine>(me: State<M>, span: Option<Span<C>>, addr:
     let take = |cell: C| match cell.acquirable(me, op.scope()) {
         Some(found) if acquires => me.acquire(found),
         Some(found) if without(Edge::PendingOnly) => me.acquire(found),
-        Some(found) => me.pend(found, addr),
+        Some(found) => me.pend(found, addr, op, site),
         None if acquires => {
-            if let Some((thread, epoch)) = cell.unreleased(me, op.scope()) {
-                me.note_unreleased(thread, epoch);
+            if let Some(write) = cell.unreleased(me, op.scope()) {
+                me.note_unreleased(write, addr);
             }
         }
         None => {}

@@ -15,8 +15,8 @@ pub use op::{Access, NO_SITE, Op, Order, Scope};
 pub use partial::PartialClock;
 pub use race::{Counters, RaceClass, RaceKey, RaceKind, RaceRecord, RaceSide};
 pub use state::{
-    BlockEntry, BlockState, GlobalState, LaunchRecord, ModuleState, Range, SmSlots, Snapshot,
-    Tenant, ThreadState,
+    BlockEntry, BlockState, GlobalState, HalfSync, LaunchRecord, ModuleState, Range, SmSlots,
+    Snapshot, Tenant, ThreadState,
 };
 pub use transfer::{PendingCopy, TensorMap};
 
@@ -26,7 +26,7 @@ use core::mem::{align_of, offset_of, size_of};
 pub type Epoch = u32;
 
 /// Bumped whenever a struct of this file changes; the host writes it, the runtime's module exports it.
-pub const LAYOUT_VERSION: u32 = 6;
+pub const LAYOUT_VERSION: u32 = 7;
 
 /// Bytes of user memory that one shadow cell covers.
 pub const WORD: u64 = 4;
@@ -71,7 +71,7 @@ const _: () = {
     // Model checks have smaller ones.
     assert!(
         cfg!(loom)
-            || (size_of::<ThreadState>() == 576 + 16 + 64 + 2048 + 3 * 128 + 4096
+            || (size_of::<ThreadState>() == 576 + 16 + 64 + 2048 + 3 * 128 + 4096 + 8 * 32 + 8
                 && size_of::<Snapshot>() == 144)
     );
     assert!(size_of::<Tenant>() == 28);
@@ -85,7 +85,7 @@ const _: () = {
     assert!(size_of::<BlockEntry>() == 48);
     assert!(size_of::<ModuleState>() == 24);
     assert!(
-        size_of::<RaceKey>() == 16 && size_of::<RaceSide>() == 52 && size_of::<RaceRecord>() == 128
+        size_of::<RaceKey>() == 16 && size_of::<RaceSide>() == 52 && size_of::<RaceRecord>() == 192
     );
     assert!(size_of::<Counters>() == 80);
     assert!(size_of::<PendingCopy>() == 48 && size_of::<TensorMap>() == 256);

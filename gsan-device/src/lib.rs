@@ -21,6 +21,7 @@ pub mod clock;
 pub mod cluster;
 pub mod copies;
 pub mod detector;
+pub mod halves;
 pub mod machine;
 pub mod mutants;
 pub mod reference;

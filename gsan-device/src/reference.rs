@@ -204,11 +204,14 @@ impl Cell for ReferenceCell {
         false
     }
 
-    fn unreleased<M: Machine>(self, me: State<M>, scope: Scope) -> Option<(u32, Epoch)> {
+    fn unreleased<M: Machine>(self, me: State<M>, scope: Scope) -> Option<Prior> {
         let clock = self.write(me.m);
         let other = !clock.is_empty() && !clock.is_release() && clock.thread() != me.thread_id();
-        (other && covers(me, clock.scope(), clock.thread()) && covers(me, scope, clock.thread()))
-            .then_some((clock.thread(), clock.epoch()))
+        if other && covers(me, clock.scope(), clock.thread()) && covers(me, scope, clock.thread()) {
+            Some(prior_of(clock, clock.epoch(), Access::Store))
+        } else {
+            None
+        }
     }
 
     #[inline(never)]

@@ -1,11 +1,11 @@
 //! The cold end: a race becomes a record in mapped host memory, once; repeats are counted.
 
 use crate::block;
-use crate::cell::Conflict;
+use crate::cell::{Conflict, Prior};
 use crate::clock::State;
 use crate::layout::{
-    Counters, Epoch, GlobalState, LaunchRecord, NO_SITE, Op, RaceKey, RaceRecord, RaceSide, Scope,
-    Tenant, ThreadState,
+    Counters, Epoch, GlobalState, LaunchRecord, NO_SITE, Op, RaceClass, RaceKey, RaceRecord,
+    RaceSide, Scope, Tenant, ThreadState,
 };
 use crate::machine::{Machine, field};
 use core::mem::{offset_of, size_of};
@@ -82,16 +82,69 @@ fn write<M: Machine>(
     m.store64(field!(record, RaceRecord, address), addr);
 
     let side = field!(record, RaceRecord, current);
+    own_side(me, side, op, site, me.epoch(), launch, module);
+    store3(m, field!(side, RaceSide, thread), m.thread());
+    if site == NO_SITE {
+        // A host operation: which of the touching kernel's threads it was means nothing.
+        let known = RaceSide::LAUNCH | RaceSide::OP;
+        m.store32(field!(side, RaceSide, known), known);
+    }
+    let prior = conflict.prior;
+    other_side(me, field!(record, RaceRecord, prior), prior);
+
+    let flag = field!(record, RaceRecord, flag);
+    m.store32(field!(flag, RaceSide, known), 0);
+    let half = match conflict.class {
+        RaceClass::MissingAcquire => me.relaxed_read_of(prior.thread, prior.epoch, prior.warp()),
+        RaceClass::MissingRelease => me.relaxed_write_of(prior.thread, prior.epoch),
+        _ => None,
+    };
+    if let Some(half) = half {
+        m.store64(field!(record, RaceRecord, flag_address), half.address);
+        if conflict.class == RaceClass::MissingAcquire {
+            own_side(me, flag, half.op, half.site, half.epoch, launch, module);
+            store3(m, field!(flag, RaceSide, thread), [half.linear, 0, 0]);
+            let known = m.load32(field!(flag, RaceSide, known));
+            let known = known & !RaceSide::THREAD | RaceSide::LINEAR_THREAD;
+            m.store32(field!(flag, RaceSide, known), known);
+        } else {
+            let write = Prior {
+                thread: (half.source >> 32) as u32,
+                epoch: half.source as Epoch,
+                op: half.op,
+                site: known(half.site, NO_SITE),
+                linear: known(half.linear, u32::MAX),
+            };
+            other_side(me, flag, write);
+        }
+    }
+    m.fence(Scope::Sys);
+    m.store32_release(field!(record, RaceRecord, state), 2);
+    m.fence(Scope::Sys);
+}
+
+#[inline]
+fn known(value: u32, unknown: u32) -> Option<u32> {
+    if value == unknown { None } else { Some(value) }
+}
+
+/// A side that is an access of this block; the thread is left out.
+fn own_side<M: Machine>(
+    me: State<M>,
+    side: u64,
+    op: Op,
+    site: u32,
+    epoch: Epoch,
+    launch: u64,
+    module: u32,
+) {
+    let m = me.m;
     m.store32(
         field!(side, RaceSide, launch_id),
         m.load32(field!(launch, LaunchRecord, launch_id)),
     );
     store3(m, field!(side, RaceSide, block), m.block());
-    store3(m, field!(side, RaceSide, thread), m.thread());
-    let known = if site == NO_SITE {
-        // A host operation: which of the touching kernel's threads it was means nothing.
-        RaceSide::LAUNCH | RaceSide::OP
-    } else if site & LINKED_SITE != 0 {
+    let known = if site & LINKED_SITE != 0 {
         RaceSide::KERNEL_SIDE | RaceSide::LINKED_SITE
     } else {
         RaceSide::KERNEL_SIDE
@@ -101,10 +154,12 @@ fn write<M: Machine>(
     m.store32(field!(side, RaceSide, op), op.0);
     m.store32(field!(side, RaceSide, known), known);
     m.store32(field!(side, RaceSide, slot), me.thread_id());
-    m.store32(field!(side, RaceSide, epoch), me.epoch());
+    m.store32(field!(side, RaceSide, epoch), epoch);
+}
 
-    let side = field!(record, RaceRecord, prior);
-    let prior = conflict.prior;
+/// A side that is known from a cell.
+fn other_side<M: Machine>(me: State<M>, side: u64, prior: Prior) {
+    let m = me.m;
     let mut known = if prior.op.size() != 0 {
         RaceSide::OP
     } else {
@@ -146,9 +201,6 @@ fn write<M: Machine>(
         }
     }
     m.store32(field!(side, RaceSide, known), known);
-    m.fence(Scope::Sys);
-    m.store32_release(field!(record, RaceRecord, state), 2);
-    m.fence(Scope::Sys);
 }
 
 /// The tenant whose epoch it was, if the history goes back far enough and it was alone.

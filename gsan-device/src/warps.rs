@@ -276,23 +276,49 @@ impl<M: Machine> State<M> {
     }
 
     /// What this warp's release up to `epoch` says of its own block: the entry for all warps, and that for this one
-    /// (empty where the first says all).
+    /// (empty where the first says all). [`Self::add_pairs`] has what barriers of a part of the block add.
     #[inline]
     pub fn own_part(self, epoch: Epoch) -> (Epoch, PartialClock) {
         if !self.tells_warps_apart() {
             return (epoch, PartialClock::default());
         }
         let id = self.thread_id();
-        // A row has one entry for them all: the warp that is known best counts for the others.
-        let known = self
-            .m
-            .load32(self.of_warp(offset_of!(ThreadState, warps)))
-            .max(self.m.load32(self.of_warp(offset_of!(ThreadState, reach))));
+        let known = self.m.load32(self.of_warp(offset_of!(ThreadState, warps)));
         let prefix = known.min(epoch).max(self.known(id));
         if without(Edge::OwnPart) {
             return (prefix, PartialClock::default());
         }
         (prefix, PartialClock::new(id, self.warp(), epoch))
+    }
+
+    /// Adds to this warp's release up to `epoch`, in a snapshot that nobody reads yet, what it knows of single warps of its
+    /// block through barriers of a part of it: from the `used`-th place on, of which the new count is returned. What finds no
+    /// place is known of the whole block.
+    pub fn add_pairs(self, snapshot: Row, epoch: Epoch, used: u32) -> u32 {
+        let m = self.m;
+        let id = self.thread_id();
+        let mut used = used;
+        let at = snapshot.entry_addr(id);
+        if m.load32(self.of_warp(offset_of!(ThreadState, reach))) <= m.load32(at) {
+            return used;
+        }
+        let mut warp = 0;
+        while warp < self.warps_of_block() {
+            let known = m.load32(self.pair(warp)).min(epoch);
+            if warp != self.warp() && known > m.load32(at) {
+                if used < PartialClock::PER_ROW as u32 {
+                    m.store64(
+                        snapshot.partial_addr(used),
+                        PartialClock::new(id, warp, known).0,
+                    );
+                    used += 1;
+                } else {
+                    m.store32(at, known);
+                }
+            }
+            warp += 1;
+        }
+        used
     }
 }
 

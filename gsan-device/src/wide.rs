@@ -193,7 +193,7 @@ impl Cell for Wide {
         found
     }
 
-    fn unreleased<M: Machine>(self, me: State<M>, scope: Scope) -> Option<(u32, Epoch)> {
+    fn unreleased<M: Machine>(self, me: State<M>, scope: Scope) -> Option<Prior> {
         let mut slot = 0;
         while slot < RECORDS {
             let record = self.load(me.m, slot);
@@ -203,7 +203,7 @@ impl Cell for Wide {
                 && covers(me, strong, record.thread())
                 && covers(me, scope, record.thread())
             {
-                return Some((record.thread(), record.epoch()));
+                return Some(prior_of(record));
             }
             slot += 1;
         }
@@ -684,22 +684,17 @@ impl Wide {
         );
     }
 
-    /// A weak store: drops the release of whatever happens before it.
+    /// A weak store: drops the release of a launch that was over before this one began. A younger one stays, though whoever
+    /// acquires it comes before this store or races with it: an atomic that has read it already may look for it only now.
     fn end_release_sequence<M: Machine>(self, me: State<M>) {
         let old = self.sync(me.m);
-        if !old.is_empty() && self.release_is_ordered(me, old) {
-            me.m.store64_release(self.addr.wrapping_add(WideCell::SYNC), 0);
-        }
-    }
-
-    /// Whether a release happens before what this thread does now. One whose snapshot is gone is kept.
-    fn release_is_ordered<M: Machine>(self, me: State<M>, sync: SyncClock) -> bool {
-        match me.lookup(sync.thread(), sync.token()) {
-            Lookup::Found(p) => {
-                let (epoch, (_, warp)) = (p.epoch(), p.own());
-                p.intact() && me.happened_before(sync.thread(), epoch, warp)
+        if !old.is_empty()
+            && let Lookup::Found(p) = me.lookup(old.thread(), old.token())
+        {
+            let epoch = p.epoch();
+            if p.intact() && me.inherited(old.thread(), epoch) {
+                me.m.store64_release(self.addr.wrapping_add(WideCell::SYNC), 0);
             }
-            Lookup::Overwritten { .. } => false,
         }
     }
 

@@ -170,6 +170,7 @@ mod tests {
             size: 4,
             current: side(Some(line)),
             prior: side(None),
+            flag: None,
         }
     }
 

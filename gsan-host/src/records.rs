@@ -6,7 +6,7 @@
 use crate::catalogue::{Catalogue, HostOperation};
 use crate::driver::PinnedMemory;
 use crate::report::{
-    Access, LaunchInfo, Misses, Race, RaceClass, RaceKind, Scope, Side, Site, Stats,
+    Access, Flag, LaunchInfo, Misses, Race, RaceClass, RaceKind, Scope, Side, Site, Stats,
 };
 use gsan_device::layout::{Counters, RaceKey, RaceRecord, RaceSide, WORD};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -91,6 +91,21 @@ fn finding(record: &RaceRecord, key: Option<&RaceKey>, names: &Catalogue) -> Opt
         size,
         current: side(current, names),
         prior: side(&record.prior, names),
+        flag: flag(record, names),
+    })
+}
+
+fn flag(record: &RaceRecord, names: &Catalogue) -> Option<Flag> {
+    if record.flag.known == 0 {
+        return None;
+    }
+    let access = side(&record.flag, names);
+    let memory = names.memory_at(record.flag_address, access.launch);
+    Some(Flag {
+        address: record.flag_address,
+        buffer: memory.map(|(name, _)| name.to_string()),
+        offset: memory.map(|(_, offset)| offset),
+        access,
     })
 }
 
@@ -274,6 +289,7 @@ mod tests {
                 op: Op::new(Access::Store, 0, Order::Weak, Scope::None),
                 ..RaceSide::zeroed()
             },
+            ..RaceRecord::zeroed()
         }
     }
 

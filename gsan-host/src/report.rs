@@ -98,6 +98,22 @@ pub struct Race {
     pub current: Side,
     /// The earlier one, as far as it is known.
     pub prior: Side,
+    /// Where half of a release/acquire pattern was there: the access that is the other half, but for its order.
+    pub flag: Option<Flag>,
+}
+
+/// An access to a flag that lacks its order: the relaxed read of what was released ([`RaceClass::MissingAcquire`]), or the
+/// relaxed write of what was acquired ([`RaceClass::MissingRelease`]).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flag {
+    /// First byte.
+    pub address: u64,
+    /// Name of the buffer that holds it.
+    pub buffer: Option<String>,
+    /// Bytes from the buffer's start.
+    pub offset: Option<u64>,
+    /// Who did what, and where.
+    pub access: Side,
 }
 
 /// One side of a race. Unknown things are `None`, never guessed.

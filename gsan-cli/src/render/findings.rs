@@ -1,9 +1,10 @@
 //! What a finding is and what is missing, in the sentences that text, JSON and SARIF share.
 
 use super::demangle::demangle;
+use super::text::clean;
 use super::{describe_access, plural, triple};
 use crate::names::Named;
-use gsan_host::report::{PastEnd, Race, RaceClass, RaceKind, Report, Side};
+use gsan_host::report::{Flag, PastEnd, Race, RaceClass, RaceKind, Report, Side};
 
 /// Threads of a warp.
 const WARP: u32 = 32;
@@ -36,6 +37,13 @@ pub fn current_access(race: &Race) -> String {
 
 /// What is missing, in plain words.
 pub fn advice(race: &Race, report: &Report) -> String {
+    let halves = race.flag.as_ref().filter(|_| {
+        let class = race.class;
+        class == RaceClass::MissingAcquire || class == RaceClass::MissingRelease
+    });
+    if let Some(flag) = halves {
+        return half(race.class, flag);
+    }
     let general = match race.class {
         RaceClass::Race => {
             "nothing orders the two: no barrier, kernel boundary, event, or release/acquire pair lies between them"
@@ -67,6 +75,51 @@ pub fn advice(race: &Race, report: &Report) -> String {
         }
     };
     general.to_string()
+}
+
+/// A release without an acquire, or the other way round, where the access that lacks it is known.
+fn half(class: RaceClass, flag: &Flag) -> String {
+    let access = &flag.access;
+    let who = match access.block {
+        Some(block) => format!("block {}", triple(block)),
+        None => "a block".into(),
+    };
+    let how = describe_access(access);
+    let article = if how.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    };
+    let at = match &access.site {
+        Some(site) => format!(" ({}:{})", clean(&site.file), site.line),
+        None => String::new(),
+    };
+    let what = flag_place(flag);
+    if class == RaceClass::MissingAcquire {
+        format!(
+            "{who} read the released flag {what} with {article} {how}{at}: no acquire follows; use an acquire load or atomic \
+             there, or put a fence after it"
+        )
+    } else {
+        format!(
+            "{who} wrote the acquired flag {what} with {article} {how}{at}: no release comes before; use a release store or \
+             atomic there, or put a fence before it"
+        )
+    }
+}
+
+/// Where the flag is.
+pub fn flag_place(flag: &Flag) -> String {
+    place(flag.buffer.as_deref(), flag.offset, flag.address)
+}
+
+/// A place in memory.
+pub fn place(buffer: Option<&str>, offset: Option<u64>, address: u64) -> String {
+    match (buffer, offset) {
+        (Some(name), Some(offset)) => format!("`{}`+{offset}", clean(name)),
+        (Some(name), None) => format!("`{}`", clean(name)),
+        (None, _) => format!("address {address:#x} (in no known buffer)"),
+    }
 }
 
 /// Two warps of one block; or a block's release that was acquired and does not speak for the warp that made the access.
@@ -157,7 +210,7 @@ pub fn hidden(report: &Report) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::samples::{clean_report, racy_report};
+    use crate::render::samples::{clean_report, racy_report, racy_report_with_flag};
     use std::collections::HashSet;
 
     /// Between two threads of blocks of 64 × 2 threads.
@@ -183,6 +236,27 @@ mod tests {
             race.class = *class;
             assert!(seen.insert(advice(&race, &report)), "{class:?}");
         }
+    }
+
+    #[test]
+    fn the_half_that_lacks_its_order_is_named_with_its_place() {
+        let mut report = racy_report_with_flag();
+        assert_eq!(
+            advice(&report.races[0], &report),
+            "block (1,0,0) read the released flag `flag`+0 with a relaxed.gpu load (handoff.cu:11): no acquire follows; use an \
+             acquire load or atomic there, or put a fence after it"
+        );
+        let race = &mut report.races[0];
+        race.class = RaceClass::MissingRelease;
+        let flag = race.flag.as_mut().unwrap();
+        flag.buffer = None;
+        flag.access.site = None;
+        flag.access.access = Some(gsan_host::report::Access::Rmw);
+        assert_eq!(
+            advice(&report.races[0], &report),
+            "block (1,0,0) wrote the acquired flag address 0x7f0000000100 (in no known buffer) with a relaxed.gpu atomic \
+             read-modify-write: no release comes before; use a release store or atomic there, or put a fence before it"
+        );
     }
 
     #[test]

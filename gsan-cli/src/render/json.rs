@@ -86,6 +86,17 @@ pub(super) struct RaceEntry {
     pub help: String,
     pub current: SideEntry,
     pub prior: SideEntry,
+    /// The access that lacks its acquire or release order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flag: Option<FlagEntry>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct FlagEntry {
+    pub address: String,
+    pub buffer: Option<String>,
+    pub offset: Option<u64>,
+    pub access: SideEntry,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -289,6 +300,12 @@ fn race(r: &Race, report: &Report) -> RaceEntry {
         help: findings::advice(r, report),
         current: side(&r.current, report),
         prior: side(&r.prior, report),
+        flag: r.flag.as_ref().map(|f| FlagEntry {
+            address: format!("{:#x}", f.address),
+            buffer: f.buffer.clone(),
+            offset: f.offset,
+            access: side(&f.access, report),
+        }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads a JSON report back.
 
 use super::json::{
-    Document, InstrumentationEntry, Launch, PastEndEntry, Place, Printed, RaceEntry,
+    Document, FlagEntry, InstrumentationEntry, Launch, PastEndEntry, Place, Printed, RaceEntry,
     SCHEMA_VERSION, SideEntry, SiteEntry, Unsupported,
 };
 use crate::names::Named;
@@ -151,21 +151,33 @@ fn launch(l: Launch) -> LaunchInfo {
 }
 
 fn race(r: RaceEntry) -> Result<Race, String> {
-    let digits = r.address.strip_prefix("0x").unwrap_or("");
-    let address = u64::from_str_radix(digits, 16)
-        .map_err(|_| format!("`{}` is not an address (0x…)", r.address))?;
     Ok(Race {
         kind: word("kind", &r.kind)?,
         class: word("class", &r.class)?,
         count: r.count,
         schedules: r.schedules.unwrap_or(1),
-        address,
+        address: address(&r.address)?,
         buffer: r.buffer,
         offset: r.offset,
         size: r.size,
         current: side(r.current)?,
         prior: side(r.prior)?,
+        flag: r.flag.map(flag).transpose()?,
     })
+}
+
+fn flag(f: FlagEntry) -> Result<Flag, String> {
+    Ok(Flag {
+        address: address(&f.address)?,
+        buffer: f.buffer,
+        offset: f.offset,
+        access: side(f.access)?,
+    })
+}
+
+fn address(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").unwrap_or("");
+    u64::from_str_radix(digits, 16).map_err(|_| format!("`{text}` is not an address (0x…)"))
 }
 
 fn past_end(p: PastEndEntry) -> Result<PastEnd, String> {

@@ -100,7 +100,15 @@ fn reading_is_the_inverse_of_writing() {
     let mut hidden = racy_report();
     hidden.hide(&[RaceClass::MissingAcquire]);
     let past = past_end_report();
-    for report in [clean_report(), racy_report(), broken_report(), hidden, past] {
+    let flag = racy_report_with_flag();
+    for report in [
+        clean_report(),
+        racy_report(),
+        broken_report(),
+        hidden,
+        past,
+        flag,
+    ] {
         let text = render(&report, &printed);
         let (read_back, read_printed) = read(&text).unwrap();
         assert_eq!(format!("{read_back:?}"), format!("{report:?}"));

@@ -105,6 +105,26 @@ pub fn racy_report() -> Report {
             order: Some(Order::Weak),
             ..unknown_side()
         },
+        flag: None,
+    });
+    report
+}
+
+/// The same, its flag known.
+pub fn racy_report_with_flag() -> Report {
+    let mut report = racy_report();
+    let race = &mut report.races[0];
+    let mut access = race.current.clone();
+    (access.order, access.scope) = (Some(Order::Relaxed), Some(Scope::Gpu));
+    if let Some(site) = &mut access.site {
+        (site.line, site.ptx_line) = (11, 80);
+        site.inlined_at.clear();
+    }
+    race.flag = Some(Flag {
+        address: 0x7f00_0000_0100,
+        buffer: Some("flag".into()),
+        offset: Some(0),
+        access,
     });
     report
 }
@@ -145,6 +165,7 @@ pub fn broken_report() -> Report {
         size: 1,
         current: unknown_side(),
         prior: unknown_side(),
+        flag: None,
     });
     report.stats = Stats {
         instrumented_sites: 1,

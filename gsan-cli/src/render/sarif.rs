@@ -106,6 +106,14 @@ fn result(report: &Report, race: &Race) -> Value {
             json!({ "text": format!("the earlier access: {}", describe_access(&race.prior)) });
         related.push(prior);
     }
+    if let Some(flag) = &race.flag
+        && let Some(site) = &flag.access.site
+    {
+        let mut access = location(&flag.access, site);
+        let text = format!("the flag: {}", describe_access(&flag.access));
+        access["message"] = json!({ "text": text });
+        related.push(access);
+    }
     for (id, location) in related.iter_mut().enumerate() {
         location["id"] = json!(id);
     }

@@ -8,7 +8,7 @@ use super::{describe_access, findings, instrumentation, plural, triple};
 use crate::names::Named;
 use anstyle::{AnsiColor, Style};
 use gsan_host::report::{
-    Misses, Outcome, Race, RaceClass, Report, Side, Site, UnsupportedInstruction,
+    Flag, Misses, Outcome, Race, RaceClass, Report, Side, Site, UnsupportedInstruction,
 };
 use std::fmt::Write;
 
@@ -135,6 +135,9 @@ fn write_group(out: &mut String, report: &Report, group: &[&Race], sources: &Sou
         sources,
         FRAME,
     );
+    if let Some(flag) = &race.flag {
+        write_flag(out, race.class, flag, gutter, sources);
+    }
     note(out, gutter, &how_often(group, report));
     note(
         out,
@@ -142,6 +145,28 @@ fn write_group(out: &mut String, report: &Report, group: &[&Race], sources: &Sou
         &format!("help: {}", findings::advice(race, report)),
     );
     out.push('\n');
+}
+
+/// The access that lacks its acquire or release order.
+fn write_flag(out: &mut String, class: RaceClass, flag: &Flag, gutter: usize, sources: &Sources) {
+    let access = &flag.access;
+    let line = match &access.site {
+        Some(site) if site.ptx_line > 0 => format!(", PTX line {}", site.ptx_line),
+        _ => String::new(),
+    };
+    let what = format!(
+        "flag: {}, {}{}{line}",
+        findings::flag_place(flag),
+        describe_access(access),
+        by_whom(access),
+    );
+    note(out, gutter, &what);
+    let label = if class == RaceClass::MissingAcquire {
+        "the flag is read here, without acquire order"
+    } else {
+        "the flag is written here, without release order"
+    };
+    write_site(out, access.site.as_ref(), label, gutter, sources, FRAME);
 }
 
 /// A launch that never waits for the one before: no access, no address.
@@ -169,7 +194,9 @@ fn write_missing_wait(out: &mut String, report: &Report, group: &[&Race], source
 /// Lines of the widest line number, so that all `|` of a finding stand in one column.
 fn gutter_width(race: &Race) -> usize {
     let line = |s: &Side| s.site.as_ref().map_or(0, |s| s.line);
-    line(&race.current).max(line(&race.prior)).to_string().len()
+    let flag = race.flag.as_ref().map_or(0, |f| line(&f.access));
+    let widest = line(&race.current).max(line(&race.prior)).max(flag);
+    widest.to_string().len()
 }
 
 fn write_site(
@@ -269,11 +296,7 @@ fn class_title(class: RaceClass) -> String {
 
 /// `` `data`+16 ``, or the address where no buffer is known.
 pub(super) fn place(race: &Race) -> String {
-    match (&race.buffer, race.offset) {
-        (Some(name), Some(offset)) => format!("`{}`+{offset}", clean(name)),
-        (Some(name), None) => format!("`{}`", clean(name)),
-        (None, _) => format!("address {:#x} (in no known buffer)", race.address),
-    }
+    findings::place(race.buffer.as_deref(), race.offset, race.address)
 }
 
 /// ` by thread (0,0,0) of block (1,0,0)`

@@ -32,6 +32,24 @@ error[RAW]: data race (missing-acquire) on `data`+16: read of what an unordered 
 }
 
 #[test]
+fn a_race_with_its_flag() {
+    let source = HANDOFF.replacen("\n\n    out", "\n    while (*flag == 0);\n    out", 1);
+    let sources = Sources::new().bundled("handoff.cu", source);
+    let text = plain(&racy_report_with_flag(), &sources);
+    let expected = "\
+   = flag: `flag`+0, relaxed.gpu load by thread (3,0,0) of block (1,0,0), PTX line 80
+  --> handoff.cu:11:13
+   |
+11 |     while (*flag == 0);
+   |             ^^^^ the flag is read here, without acquire order
+   |
+   = found 31 times, in 3 of 16 schedules
+   = help: block (1,0,0) read the released flag `flag`+0 with a relaxed.gpu load (handoff.cu:11): no acquire follows; use an acquire load or atomic there, or put a fence after it
+";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn a_race_without_its_source() {
     let text = plain(&racy_report(), &Sources::new());
     assert!(text.contains("  --> handoff.cu:12:13\n   = access: weak load by thread (3,0,0) of block (1,0,0) (the source file was not found)\n"), "{text}");

@@ -88,6 +88,13 @@ pub struct RaceRecord {
     pub current: RaceSide,
     /// The one found in the shadow.
     pub prior: RaceSide,
+    /// With [`RaceClass::MissingAcquire`] the relaxed read of the flag, with [`RaceClass::MissingRelease`] the write to it,
+    /// if that is known (`known != 0`).
+    pub flag: RaceSide,
+    /// Zero.
+    pub reserved: u32,
+    /// First byte of the flag.
+    pub flag_address: u64,
 }
 
 /// What kind of missing order a race is.

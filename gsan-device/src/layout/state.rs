@@ -1,6 +1,6 @@
 //! Runtime state: devices, logical threads, launches, blocks, modules.
 
-use super::{Epoch, PartialClock, PendingCopy, ScalarClock};
+use super::{Epoch, Op, PartialClock, PendingCopy, ScalarClock};
 use bytemuck::{Pod, Zeroable};
 use core::mem::size_of;
 
@@ -184,6 +184,33 @@ pub struct ThreadState {
     pub partials: [PartialClock; PartialClock::PER_ROW],
     /// The same for the pending clock.
     pub pending_partials: [PartialClock; PartialClock::PER_ROW],
+    /// The last relaxed reads that saw a release, in turn.
+    pub relaxed_reads: [HalfSync; ThreadState::HALVES],
+    /// The last strong writes without a release that an acquire operation saw, in turn.
+    pub relaxed_writes: [HalfSync; ThreadState::HALVES],
+    /// How many relaxed reads there were.
+    pub num_relaxed_reads: u32,
+    /// How many such writes.
+    pub num_relaxed_writes: u32,
+}
+
+/// Half of a release/acquire pattern whose other half was there: a report on what it leaves unordered names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct HalfSync {
+    /// Of a relaxed read: thread and token of the release that it saw (`thread << 32 | token`). Of a write: its thread and
+    /// epoch. 0 while it is being written.
+    pub source: u64,
+    /// Where.
+    pub address: u64,
+    /// The reading thread's epoch.
+    pub epoch: Epoch,
+    /// What it did.
+    pub op: Op,
+    /// Its site, [`NO_SITE`](super::NO_SITE) if that is not known.
+    pub site: u32,
+    /// Linear index of its thread in its block.
+    pub linear: u32,
 }
 
 impl ThreadState {
@@ -195,6 +222,9 @@ impl ThreadState {
 
     /// Warps of a block.
     pub const WARPS: usize = if cfg!(loom) { 2 } else { 32 };
+
+    /// [`HalfSync`]s of a kind that are kept.
+    pub const HALVES: usize = if cfg!(loom) { 1 } else { 4 };
 
     /// Bulk copies of a block that can be under way at a time.
     pub const COPIES: u32 = if cfg!(loom) { 1 } else { 64 };

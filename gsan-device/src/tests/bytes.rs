@@ -103,6 +103,76 @@ fn the_missing_half_is_named() {
     only(&d, RaceKind::Raw, RaceClass::MissingRelease);
 }
 
+/// The flag in the only finding: address from the buffer's start, block, order.
+fn flag(d: &Device) -> (u64, u32, Order) {
+    let races = d.races();
+    let [race] = &races[..] else {
+        panic!("{races:?}");
+    };
+    assert_ne!(race.flag.known, 0, "{race:?}");
+    (
+        race.flag_address - d.real(),
+        race.flag.block[0],
+        race.flag.op.order(),
+    )
+}
+
+#[test]
+fn the_access_that_lacks_its_order_is_named_among_several_flags() {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 3);
+    b[0].store(0);
+    b[0].release(64);
+    b[2].release(72);
+    b[1].relaxed_load(64);
+    b[1].relaxed_load(72);
+    b[1].load(0);
+    assert_eq!(flag(&d), (64, 1, Order::Relaxed));
+
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 3);
+    b[0].store(0);
+    b[0].relaxed_store(64);
+    b[2].relaxed_store(72);
+    b[1].acquire(64);
+    b[1].acquire(72);
+    b[1].load(0);
+    assert_eq!(flag(&d), (64, 0, Order::Relaxed));
+}
+
+#[test]
+fn a_finding_without_half_a_pattern_names_no_flag() {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 2);
+    b[0].store(0);
+    b[1].load(0);
+    assert_eq!(d.races()[0].flag.known, 0);
+}
+
+/// A write of eight bytes, then a release, which the other block acquires with four.
+fn release_after_a_wider_write(released_at: u64, size: u32) -> Vec<RaceRecord> {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 2);
+    let store = |order, size| {
+        let addr = d.real() + released_at;
+        b[0].strong_at(addr, Access::Store, order, Scope::Gpu, size, true);
+    };
+    b[0].strong_at(d.real(), Access::Store, Order::Release, Scope::Gpu, 8, true);
+    store(Order::Release, size);
+    b[1].acquire(0);
+    d.races()
+}
+
+#[test]
+fn an_earlier_write_of_another_width_is_released_by_a_later_one() {
+    assert_eq!(release_after_a_wider_write(0, 4), []);
+    let same_width = release_after_a_wider_write(0, 8);
+    assert_eq!(same_width.len(), 1);
+    assert_eq!(same_width[0].class, RaceClass::MixedWidth as u32);
+    // Elsewhere: not what is acquired here.
+    assert_eq!(release_after_a_wider_write(64, 4).len(), 1);
+}
+
 #[test]
 fn a_reader_in_a_crowd_does_not_push_out_the_writer() {
     let d = new_device(Shape {

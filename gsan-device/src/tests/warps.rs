@@ -220,19 +220,35 @@ fn polls_inside_a_block_do_not_use_up_epochs() {
     assert_eq!(w[1].state().epoch(), epoch);
 }
 
-/// A known limit: in a release the warp that is known best counts for the whole block.
-#[test]
-fn a_release_speaks_for_all_that_met_at_part_of_a_barrier() {
+/// Two of three warps meet, one releases: what another block then finds at what `writer` wrote before, and whether it
+/// learned of it through a third block.
+fn release_after_part_of_a_barrier(writer: usize, relayed: bool) -> Found {
     let d = device();
     let record = d.launch(0, 0, 1);
     let w = warps(&d, record, 0, 0, 0, 3);
-    let other = Block::enter(&d, record, 0, 1, 1);
-    w[2].store(0);
+    let between = Block::enter(&d, record, 0, 1, 1);
+    let other = Block::enter(&d, record, 0, 2, 2);
+    w[writer].store(0);
     named_barrier(&w[..2], 1);
     w[0].release(8);
-    other.acquire(8);
+    if relayed {
+        between.acquire(8);
+        between.release(16);
+    }
+    other.acquire(if relayed { 16 } else { 8 });
     other.load(0);
-    assert_silent(&d);
+    found(&d)
+}
+
+#[test]
+fn a_release_speaks_for_those_who_met_at_part_of_a_barrier() {
+    for relayed in [false, true] {
+        for writer in [0, 1] {
+            assert_eq!(release_after_part_of_a_barrier(writer, relayed), []);
+        }
+        let absent = release_after_part_of_a_barrier(2, relayed);
+        assert_eq!(absent, [(RAW, INTRA)]);
+    }
 }
 
 fn many_readers(with_barrier: bool) -> Found {

@@ -255,6 +255,7 @@ impl Session {
                         ..side(launch)
                     },
                     prior: side(before),
+                    flag: None,
                 })
             })
             .collect()

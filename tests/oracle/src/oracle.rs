@@ -42,7 +42,7 @@ pub struct Model {
     pub any_chain: bool,
     /// A strong store carries the release that it overwrites on.
     pub kept_release: bool,
-    /// With [`Model::kept_release`], so does a weak store that the release isn't ordered before.
+    /// With [`Model::kept_release`], so does a weak store.
     pub weak_keeps: bool,
     /// A compare-and-swap that fails publishes what it would have released.
     pub failed_cas: bool,
@@ -414,6 +414,12 @@ impl Oracle {
         first..=(place.start() + place.size - 1) / step
     }
 
+    /// Whether a fence reaches beyond its block. (Of cluster scope: where there are clusters.)
+    fn leaves_the_block(&self, fence: &Pattern) -> bool {
+        fence.scope > Scope::Cluster
+            || fence.scope == Scope::Cluster && self.clustered[fence.thread]
+    }
+
     fn access(&mut self, id: usize, access: Access) {
         let before = Rc::new(self.agents[self.agents_of[access.thread]].clock.clone());
         let (agent, seq) = self.tick(access.thread);
@@ -560,15 +566,8 @@ impl Oracle {
         }
         if !access.is_strong() {
             if self.model.kept_release && self.model.weak_keeps {
-                let clock = &self.agents[event.agent].clock;
                 for write in sources.iter().map(|&s| &self.events[s]) {
-                    // The cell tells a block's warps apart, and what they know of each other, where this model doesn't.
-                    let unordered = write.patterns.iter().filter(|p| {
-                        let agent = self.agents_of[p.thread];
-                        clock[agent] < p.clock[agent]
-                            || agent == event.agent && p.thread != access.thread
-                    });
-                    event.patterns.extend(unordered.cloned());
+                    event.patterns.extend(write.patterns.iter().cloned());
                     event.reach = event.reach.max(write.reach);
                 }
             }
@@ -596,7 +595,7 @@ impl Oracle {
         let agent = &self.agents[event.agent];
         if self.model.fence_epoch
             && !access.order.releases()
-            && let Some(fence) = agent.fences.iter().rfind(|f| f.scope > Scope::Cta)
+            && let Some(fence) = agent.fences.iter().rfind(|f| self.leaves_the_block(f))
         {
             event.known_as = fence.clock[event.agent];
         }
