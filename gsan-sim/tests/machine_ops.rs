@@ -525,6 +525,11 @@ fn instructions_with_other_operands() {
         "sub.cc.u32 %r4, %r1, %r2; subc.u32 %r0, %r3, 0;\n",
         |a, b, c| c.wrapping_sub(u32::from(a < b)),
     );
+    // The flag behind a subtraction says that nothing was borrowed.
+    check_text(
+        "sub.cc.u32 %r4, %r1, %r2; addc.u32 %r0, %r3, 0;\n",
+        |a, b, c| c.wrapping_add(u32::from(a >= b)),
+    );
     check_text(
         "mad.lo.cc.u32 %r4, %r1, %r2, %r3; madc.hi.u32 %r0, %r1, %r2, 0;\n",
         |a, b, c| ((u64::from(a) * u64::from(b) + u64::from(c)) >> 32) as u32,

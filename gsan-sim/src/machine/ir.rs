@@ -262,6 +262,17 @@ pub enum Op {
         d: Reg,
     },
     Sleep,
+    Alloca {
+        d: Reg,
+        size: Src,
+        align: u32,
+    },
+    StackSave {
+        d: Reg,
+    },
+    StackRestore {
+        a: Src,
+    },
     MapShared {
         d: Reg,
         a: Src,

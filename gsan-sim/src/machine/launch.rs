@@ -300,6 +300,7 @@ fn new_block(grid: &Grid, slot: usize, sm: u32, number: u64, rank: u32, cluster:
         regs: 0,
         preds: 0,
         local: 0,
+        extra: 0,
         ret: 0,
     };
     let warps = (0..threads.div_ceil(32)).map(|index| {

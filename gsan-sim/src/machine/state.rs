@@ -141,8 +141,17 @@ pub struct Frame {
     pub regs: u32,
     pub preds: u32,
     pub local: u32,
+    /// Bytes of local memory that `alloca` has added to it.
+    pub extra: u32,
     /// Where it returns to.
     pub ret: u32,
+}
+
+impl Frame {
+    /// Whether it is the same call, whatever has been added.
+    fn is(self, other: Frame) -> bool {
+        Frame { extra: 0, ..self } == Frame { extra: 0, ..other }
+    }
 }
 
 /// Why a group does not go on.
@@ -178,7 +187,7 @@ pub struct Group {
 impl Group {
     pub fn joins(&self, other: &Group) -> bool {
         self.pc == other.pc
-            && self.frame == other.frame
+            && self.frame.is(other.frame)
             && self.state == other.state
             && self.stack == other.stack
     }

@@ -36,10 +36,14 @@ pub enum Ty {
     U16x2,
     S16x2,
     F32x2,
+    E2m1x2,
+    E2m3x2,
+    E3m2x2,
+    Ue8m0x2,
 }
 
 /// All of them, by number.
-const ALL: [Ty; 28] = [
+const ALL: [Ty; 32] = [
     Ty::Pred,
     Ty::B8,
     Ty::U8,
@@ -68,6 +72,10 @@ const ALL: [Ty; 28] = [
     Ty::U16x2,
     Ty::S16x2,
     Ty::F32x2,
+    Ty::E2m1x2,
+    Ty::E2m3x2,
+    Ty::E3m2x2,
+    Ty::Ue8m0x2,
 ];
 
 impl Ty {
@@ -102,6 +110,10 @@ impl Ty {
             "u16x2" => Ty::U16x2,
             "s16x2" => Ty::S16x2,
             "f32x2" => Ty::F32x2,
+            "e2m1x2" => Ty::E2m1x2,
+            "e2m3x2" => Ty::E2m3x2,
+            "e3m2x2" => Ty::E3m2x2,
+            "ue8m0x2" => Ty::Ue8m0x2,
             _ => return None,
         })
     }
@@ -114,8 +126,9 @@ impl Ty {
     /// Bytes in memory.
     pub fn bytes(self) -> u32 {
         match self {
-            Ty::Pred | Ty::B8 | Ty::U8 | Ty::S8 | Ty::E4m3 | Ty::E5m2 => 1,
-            Ty::B16 | Ty::U16 | Ty::S16 | Ty::F16 | Ty::Bf16 | Ty::E4m3x2 | Ty::E5m2x2 => 2,
+            Ty::Pred | Ty::B8 | Ty::U8 | Ty::S8 | Ty::E4m3 | Ty::E5m2 | Ty::E2m1x2 => 1,
+            Ty::B16 | Ty::U16 | Ty::S16 | Ty::F16 | Ty::Bf16 => 2,
+            Ty::E4m3x2 | Ty::E5m2x2 | Ty::E2m3x2 | Ty::E3m2x2 | Ty::Ue8m0x2 => 2,
             Ty::B32
             | Ty::U32
             | Ty::S32

@@ -1,10 +1,10 @@
-//! `cvt` between all types.
+//! `cvt` between all types; pairs of floats in `packed`.
 
 use super::round::{
-    BF16, E4M3, E5M2, F16, FTZ, Format, RELU, Rounding, SAT, SATFINITE, TF32, canonical, flush,
-    to_f32,
+    BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, FTZ, Format, RELU, Rounding, SAT, TF32, canonical,
+    flush, to_f32,
 };
-use super::{Alu, Mods, one, two};
+use super::{Alu, Mods, one, packed};
 use crate::machine::ty::{Ty, extend};
 
 /// The types travel in the flags: source from bit 16, destination from bit 24.
@@ -35,9 +35,7 @@ pub fn find(opcode: &str, mods: &Mods<'_>) -> Option<Alu> {
         .any(|w| matches!(*w, "rni" | "rzi" | "rmi" | "rpi"));
     let base = mods.float_flags() | if integral { 0 } else { KEEP };
     let flags = with_types(base, dst, src);
-    // Packed results take two operands (the first one is the upper half), or one packed operand.
-    if matches!(dst, Ty::F16x2 | Ty::Bf16x2 | Ty::E4m3x2 | Ty::E5m2x2) && src == Ty::F32 {
-        let func = two!(|f, a: u32, b: u32| pack(f, a, b));
+    if let Some(func) = packed::find(dst, src) {
         return Some(Alu {
             func,
             flags,
@@ -71,8 +69,6 @@ pub fn find(opcode: &str, mods: &Mods<'_>) -> Option<Alu> {
         (Ty::F32, Ty::F32 | Ty::F64) | (Ty::F64, Ty::F32 | Ty::F64) => {
             one!(|f, a: u64| float_to_float(f, a))
         }
-        (Ty::F16x2, Ty::E4m3x2 | Ty::E5m2x2) => one!(|f, a: u32| unpack_fp8(f, a)),
-        (Ty::E4m3x2 | Ty::E5m2x2, Ty::F16x2 | Ty::Bf16x2) => one!(|f, a: u32| repack_fp8(f, a)),
         _ if dst.is_int() => one!(|f, a: u64| float_to_int(f, a)),
         _ if src.is_int() => one!(|f, a: u64| int_to_float(f, a)),
         _ if small(dst).is_some() || small(src).is_some() => one!(|f, a: u64| float_to_float(f, a)),
@@ -86,7 +82,7 @@ pub fn find(opcode: &str, mods: &Mods<'_>) -> Option<Alu> {
     })
 }
 
-fn types(flags: u32) -> (Ty, Ty) {
+pub(super) fn types(flags: u32) -> (Ty, Ty) {
     (
         Ty::from_number(flags >> 24),
         Ty::from_number(flags >> 16 & 0xff),
@@ -100,12 +96,15 @@ fn small(ty: Ty) -> Option<Format> {
         Ty::Tf32 => TF32,
         Ty::E4m3 | Ty::E4m3x2 => E4M3,
         Ty::E5m2 | Ty::E5m2x2 => E5M2,
+        Ty::E2m1x2 => E2M1,
+        Ty::E2m3x2 => E2M3,
+        Ty::E3m2x2 => E3M2,
         _ => return None,
     })
 }
 
 /// The value of a float register as a double (exact).
-fn load(ty: Ty, bits: u64, flags: u32) -> f64 {
+pub(super) fn load(ty: Ty, bits: u64, flags: u32) -> f64 {
     match ty {
         Ty::F32 => f64::from(flush(f32::from_bits(bits as u32), flags)),
         Ty::F64 => f64::from_bits(bits),
@@ -115,7 +114,7 @@ fn load(ty: Ty, bits: u64, flags: u32) -> f64 {
 }
 
 /// Rounds a double to a float register.
-fn store(ty: Ty, x: f64, flags: u32) -> u64 {
+pub(super) fn store(ty: Ty, x: f64, flags: u32) -> u64 {
     let x = if flags & SAT != 0 {
         if x > 0.0 { x.min(1.0) } else { 0.0 }
     } else {
@@ -267,36 +266,4 @@ fn int_to_float(flags: u32, a: u64) -> u64 {
         return super::round::direct_f64(near, error, Rounding::of(flags)).to_bits();
     }
     store(dst, super::round::to_odd(near, error), flags)
-}
-
-fn pack(flags: u32, a: u32, b: u32) -> u32 {
-    let (dst, _) = types(flags);
-    let one = |x: u32| {
-        store(
-            dst,
-            f64::from(flush(f32::from_bits(x), flags)),
-            flags & !FTZ,
-        ) as u32
-    };
-    let shift = 4 * dst.bytes();
-    // fp8 conversions always saturate.
-    one(a) << shift | one(b)
-}
-
-fn unpack_fp8(flags: u32, a: u32) -> u32 {
-    let (_, src) = types(flags);
-    let one = |bits: u32| {
-        store(
-            Ty::F16,
-            load(src, u64::from(bits & 0xff), 0),
-            flags & !(FTZ | SATFINITE),
-        ) as u32
-    };
-    one(a) | one(a >> 8) << 16
-}
-
-fn repack_fp8(flags: u32, a: u32) -> u32 {
-    let (dst, src) = types(flags);
-    let one = |bits: u32| store(dst, load(src, u64::from(bits & 0xffff), 0), flags) as u32 & 0xff;
-    one(a) | one(a >> 16) << 8
 }

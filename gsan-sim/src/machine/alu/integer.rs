@@ -324,8 +324,10 @@ pub fn find_carry(opcode: &str, mods: &Mods<'_>) -> Option<Carry> {
     let func: CarryFn = match (&opcode[..3], narrow, high) {
         ("add", true, _) => |a, b, _, c| add::<u32>(a, b, c),
         ("add", false, _) => |a, b, _, c| add::<u64>(a, b, c),
-        ("sub", true, _) => |a, b, _, c| sub::<u32>(a, b, c),
-        ("sub", false, _) => |a, b, _, c| sub::<u64>(a, b, c),
+        ("sub", true, _) if carry_in => |a, b, _, c| sub::<u32>(a, b, c),
+        ("sub", false, _) if carry_in => |a, b, _, c| sub::<u64>(a, b, c),
+        ("sub", true, _) => |a, b, _, _| sub::<u32>(a, b, true),
+        ("sub", false, _) => |a, b, _, _| sub::<u64>(a, b, true),
         ("mad", true, false) => |a, b, x, c| add::<u32>(a.wrapping_mul(b) & 0xffff_ffff, x, c),
         ("mad", false, false) => |a, b, x, c| add::<u64>(a.wrapping_mul(b), x, c),
         ("mad", true, true) if ty.is_signed() => |a, b, x, c| {
@@ -364,8 +366,10 @@ fn add<T: Value + Into<u128>>(a: u64, b: u64, carry: bool) -> (u64, bool) {
     ((T::of(sum as u64)).bits(), sum >> width != 0)
 }
 
-fn sub<T: Value + Into<u128>>(a: u64, b: u64, borrow: bool) -> (u64, bool) {
+/// As `a + !b + carry`: the flag says that nothing is borrowed. The manual speaks of a borrow, but nvcc's own division of
+/// 128-bit integers asks with an `addc` behind a `subc.cc` whether there was none.
+fn sub<T: Value + Into<u128>>(a: u64, b: u64, carry: bool) -> (u64, bool) {
     let (x, y): (u128, u128) = (T::of(a).into(), T::of(b).into());
-    let y = y + u128::from(borrow);
-    (T::of(x.wrapping_sub(y) as u64).bits(), x < y)
+    let y = y + u128::from(!carry);
+    (T::of(x.wrapping_sub(y) as u64).bits(), x >= y)
 }

@@ -10,6 +10,7 @@ pub mod exact;
 pub mod float;
 pub mod half;
 pub mod integer;
+pub mod packed;
 pub mod round;
 pub mod transcendental;
 pub mod video;

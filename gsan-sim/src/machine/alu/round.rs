@@ -170,39 +170,68 @@ pub struct Format {
     pub exponent: u32,
     /// Mantissa bits.
     pub mantissa: u32,
-    /// Whether the all-ones exponent means infinity and NaN (e4m3 has one NaN and no infinity).
-    pub ieee: bool,
+    /// What the largest exponent means.
+    pub specials: Specials,
+}
+
+/// Values of a format that are no numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Specials {
+    /// The all-ones exponent means infinity and NaN.
+    Ieee,
+    /// All ones are NaN; there is no infinity.
+    OneNan,
+    /// There are none: what is too large, and NaN, becomes the largest number.
+    None,
 }
 
 /// `.f16`
 pub const F16: Format = Format {
     exponent: 5,
     mantissa: 10,
-    ieee: true,
+    specials: Specials::Ieee,
 };
 /// `.bf16`
 pub const BF16: Format = Format {
     exponent: 8,
     mantissa: 7,
-    ieee: true,
+    specials: Specials::Ieee,
 };
 /// `.tf32`, in its 19 bits; a register holds it in the upper bits of 32.
 pub const TF32: Format = Format {
     exponent: 8,
     mantissa: 10,
-    ieee: true,
+    specials: Specials::Ieee,
 };
 /// `.e4m3`
 pub const E4M3: Format = Format {
     exponent: 4,
     mantissa: 3,
-    ieee: false,
+    specials: Specials::OneNan,
 };
 /// `.e5m2`
 pub const E5M2: Format = Format {
     exponent: 5,
     mantissa: 2,
-    ieee: true,
+    specials: Specials::Ieee,
+};
+/// `.e2m1`
+pub const E2M1: Format = Format {
+    exponent: 2,
+    mantissa: 1,
+    specials: Specials::None,
+};
+/// `.e2m3`
+pub const E2M3: Format = Format {
+    exponent: 2,
+    mantissa: 3,
+    specials: Specials::None,
+};
+/// `.e3m2`
+pub const E3M2: Format = Format {
+    exponent: 3,
+    mantissa: 2,
+    specials: Specials::None,
 };
 
 impl Format {
@@ -211,15 +240,15 @@ impl Format {
     }
 
     fn max_finite(self) -> u32 {
-        let ones = (1u32 << (self.exponent + self.mantissa)) - 1;
-        if self.ieee {
-            ones - (1 << self.mantissa)
-        } else {
-            ones - 1
+        match self.specials {
+            Specials::Ieee => self.ones() - (1 << self.mantissa),
+            Specials::OneNan => self.ones() - 1,
+            Specials::None => self.ones(),
         }
     }
 
-    fn nan(self) -> u32 {
+    /// All bits but the sign: NaN, where there is one.
+    fn ones(self) -> u32 {
         (1u32 << (self.exponent + self.mantissa)) - 1
     }
 
@@ -230,18 +259,18 @@ impl Format {
         } else {
             1.0
         };
-        let magnitude = bits & self.nan();
+        let magnitude = bits & self.ones();
         let exponent = (magnitude >> self.mantissa) as i32;
         let mantissa = magnitude & ((1 << self.mantissa) - 1);
         let all_ones = exponent == (1 << self.exponent) - 1;
-        if all_ones && self.ieee {
+        if all_ones && self.specials == Specials::Ieee {
             return if mantissa == 0 {
                 sign * f64::INFINITY
             } else {
                 f64::NAN.copysign(sign)
             };
         }
-        if magnitude == self.nan() {
+        if magnitude == self.ones() && self.specials != Specials::None {
             return f64::NAN.copysign(sign);
         }
         let (significand, power) = if exponent == 0 {
@@ -259,7 +288,7 @@ impl Format {
     pub fn encode(self, x: f64, flags: u32) -> u32 {
         let sign_bit = 1u32 << (self.exponent + self.mantissa);
         if x.is_nan() {
-            return self.nan();
+            return self.ones();
         }
         if flags & RELU != 0 && x <= 0.0 {
             return 0;
@@ -269,10 +298,10 @@ impl Format {
         let saturate = flags & SATFINITE != 0;
         let overflow = if saturate {
             self.max_finite()
-        } else if self.ieee {
-            self.nan() & !((1 << self.mantissa) - 1)
+        } else if self.specials == Specials::Ieee {
+            self.ones() & !((1 << self.mantissa) - 1)
         } else {
-            self.nan()
+            self.ones()
         };
         let a = x.abs();
         if a.is_infinite() {
@@ -330,7 +359,7 @@ mod tests {
 
     #[test]
     fn every_small_value_round_trips() {
-        for format in [F16, BF16, TF32, E4M3, E5M2] {
+        for format in [F16, BF16, TF32, E4M3, E5M2, E2M1, E2M3, E3M2] {
             let bits = format.exponent + format.mantissa + 1;
             for b in 0..1u32 << bits {
                 let x = format.decode(b);
@@ -364,6 +393,13 @@ mod tests {
         assert_eq!(F16.encode(65_520.0, Rounding::Zero as u32), 0x7bff);
         assert_eq!(E4M3.encode(1e9, SATFINITE), 0x7e);
         assert_eq!(E4M3.encode(-448.0, 0), 0xfe);
+        for (format, largest) in [(E2M1, 6.0), (E2M3, 7.5), (E3M2, 28.0)] {
+            let ones = format.ones();
+            assert_eq!(format.decode(ones), largest);
+            for x in [1e9, f64::INFINITY, f64::NAN] {
+                assert_eq!(format.encode(x, SATFINITE), ones);
+            }
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Calls, returns, exits and indexed branches.
 
 use super::data::{grow_local, read_local, write_local};
-use super::{End, Exec, Failed, Flow, Halt};
+use super::{End, Exec, Failed, Flow, Halt, write};
 use crate::machine::alu::lanes;
-use crate::machine::ir::{Call, Op, Src, Target};
+use crate::machine::ir::{Call, Op, Reg, Src, Target};
 use crate::machine::load::FUNCTION_BASE;
 use crate::machine::state::{Frame, Group, State, Warp};
 use crate::machine::stop::FaultKind;
@@ -121,7 +121,7 @@ impl Exec<'_> {
         let callee = &self.program.functions[function as usize];
         // Return address and half of the registers would be on the stack.
         let saved = (16 + 4 * caller.regs).next_multiple_of(16);
-        let local = frame.local + caller.frame + saved.min(1 << 10);
+        let local = self.stack_top(warp) + saved.min(1 << 10);
         let stack_end = local.checked_add(callee.frame);
         if stack_end.is_none_or(|end| end > self.config.max_local_per_thread) {
             return Err((
@@ -134,6 +134,7 @@ impl Exec<'_> {
             regs: frame.regs + caller.regs,
             preds: frame.preds + caller.preds,
             local,
+            extra: 0,
             ret: group.pc + 1,
         };
         make_room(warp, new, callee.regs, callee.preds, callee.frame);
@@ -151,6 +152,53 @@ impl Exec<'_> {
         group.frame = new;
         group.pc = callee.start;
         Ok(())
+    }
+
+    /// Where the current frame ends in local memory.
+    pub(super) fn stack_top(&self, warp: &Warp) -> u32 {
+        let frame = warp.groups[warp.current].frame;
+        let fixed = self.program.functions[frame.function as usize].frame;
+        (frame.local + fixed).next_multiple_of(16) + frame.extra
+    }
+
+    /// Memory in the frame, at one place for all lanes: the most that one of them asks for.
+    pub(super) fn alloca(
+        &mut self,
+        warp: &mut Warp,
+        mask: u32,
+        d: Reg,
+        size: Src,
+        align: u32,
+    ) -> Result<(), Failed> {
+        let frame = warp.groups[warp.current].frame;
+        let sizes = self.row(warp, frame, size);
+        let (mut most, mut lane) = (0, mask.trailing_zeros());
+        for l in 0..32 {
+            if mask >> l & 1 == 1 && sizes[l as usize] > most {
+                (most, lane) = (sizes[l as usize], l);
+            }
+        }
+        let top = self.stack_top(warp);
+        let at = u64::from(top).next_multiple_of(u64::from(align));
+        let end = at.saturating_add(most).checked_next_multiple_of(16);
+        let Some(end) = end.filter(|&end| end <= u64::from(self.config.max_local_per_thread))
+        else {
+            return Err((Halt::fault(FaultKind::StackOverflow, at), lane));
+        };
+        warp.groups[warp.current].frame.extra += end as u32 - top;
+        write(warp, frame, d, &[at; 32], mask);
+        Ok(())
+    }
+
+    /// Gives back what was allocated since a `stacksave`. Lanes that saved at different places keep the most.
+    pub(super) fn stack_restore(&mut self, warp: &mut Warp, mask: u32, a: Src) {
+        let frame = warp.groups[warp.current].frame;
+        let row = self.row(warp, frame, a);
+        let mut top = 0;
+        lanes!(mask, l, top = row[l].max(top));
+        let bottom = u64::from(self.stack_top(warp) - frame.extra);
+        let extra = top.saturating_sub(bottom).min(u64::from(frame.extra));
+        warp.groups[warp.current].frame.extra = extra as u32;
     }
 
     pub(super) fn ret(&mut self, warp: &mut Warp, mask: u32) -> Result<Flow, Failed> {

@@ -377,6 +377,12 @@ impl Exec<'_> {
             Op::Tcgen(op) => self.tcgen05(warp, mask, op)?,
             Op::ActiveMask { d } => write(warp, frame, *d, &[u64::from(mask); 32], mask),
             Op::Sleep => return Ok(self.yield_turn(warp)),
+            Op::Alloca { d, size, align } => self.alloca(warp, mask, *d, *size, *align)?,
+            Op::StackSave { d } => {
+                let top = self.stack_top(warp);
+                write(warp, frame, *d, &[u64::from(top); 32], mask);
+            }
+            Op::StackRestore { a } => self.stack_restore(warp, mask, *a),
             Op::Unsupported(what) => {
                 return Err((Halt::Unsupported(what.to_string()), mask.trailing_zeros()));
             }
@@ -448,7 +454,9 @@ impl Exec<'_> {
                     if current == warp.groups.len() {
                         current = other;
                     }
-                    warp.groups[current].mask |= gone.mask;
+                    let group = &mut warp.groups[current];
+                    group.mask |= gone.mask;
+                    group.frame.extra = group.frame.extra.max(gone.frame.extra);
                 } else {
                     other += 1;
                 }

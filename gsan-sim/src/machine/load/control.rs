@@ -48,6 +48,27 @@ impl<'a> Decoder<'_, 'a> {
                 self.emit(Op::ActiveMask { d });
             }
             "nanosleep" => self.emit(Op::Sleep),
+            "alloca" => {
+                let d = self.target(self.operand(i, 0)?)?.slot;
+                let size = self.source(self.operand(i, 1)?, Ty::U64)?;
+                let align = match i.operands.get(2) {
+                    None => 8,
+                    Some(Operand::Int(n)) => match u32::try_from(*n) {
+                        Ok(n) if n.is_power_of_two() && n <= 1 << 20 => n,
+                        _ => return invalid("no power of two, or too large an alignment"),
+                    },
+                    Some(_) => return unsupported("the alignment is no constant"),
+                };
+                self.emit(Op::Alloca { d, size, align });
+            }
+            "stacksave" => {
+                let d = self.target(self.operand(i, 0)?)?.slot;
+                self.emit(Op::StackSave { d });
+            }
+            "stackrestore" => {
+                let a = self.source(self.operand(i, 0)?, Ty::U64)?;
+                self.emit(Op::StackRestore { a });
+            }
             "griddepcontrol" if mods.has("wait") => self.emit(Op::GridWait),
             "griddepcontrol" => self.emit(Op::LaunchDependents),
             // Register counts are not modelled.

@@ -19,7 +19,9 @@ pub fn decode<'a>(d: &mut Decoder<'_, 'a>, i: &Instruction<'a>) -> Decoded<()> {
         | "createpolicy" | "mapa" | "getctarank" | "tensormap" => d.data(i, &mods),
         "bra" | "brx" | "call" | "ret" | "exit" | "trap" | "brkpt" | "bar" | "barrier" | "shfl"
         | "vote" | "match" | "redux" | "activemask" | "elect" | "nanosleep" | "setmaxnreg"
-        | "griddepcontrol" | "pmevent" => d.control(i, &mods),
+        | "griddepcontrol" | "pmevent" | "alloca" | "stacksave" | "stackrestore" => {
+            d.control(i, &mods)
+        }
         "ldmatrix" | "stmatrix" | "mma" | "wmma" | "wgmma" => d.matrix(i, &mods),
         "tcgen05" => d.tcgen05(i, &mods),
         "multimem" => unsupported("a multicast object needs several devices"),
