@@ -27,6 +27,7 @@ mod runtime;
 
 pub use edits::Change;
 pub use info::{EntryInfo, GlobalVar, ParamInfo, Stats};
+pub use runtime::RuntimeNeeds;
 
 use crate::ast::{Item, Module, ParseError};
 use crate::hook::{Hooks, names};
@@ -50,6 +51,10 @@ pub struct Options<'o> {
     /// The module will be linked with others that are instrumented too (`ptxas -c` and nvlink, `cuLink…`): the runtime
     /// becomes `.weak`, so that one of its copies serves them all.
     pub part: bool,
+    /// The runtime stays outside: the result only declares what it calls of it (`.extern`), and is linked with
+    /// [`RuntimeNeeds::module`], one for all modules of a program. So each of its functions is compiled once, with registers of its
+    /// own; of one that is in the module ptxas makes a copy for every kernel.
+    pub apart: bool,
     /// The number of the first site. Modules that are linked together need numbers of their own: the count of the
     /// sites of those before.
     pub first_site: u32,
@@ -68,6 +73,7 @@ impl<'o> Options<'o> {
             runtime,
             file_name,
             part: false,
+            apart: false,
             first_site: 0,
             intra_block: true,
             stale_nc: true,
@@ -98,7 +104,7 @@ impl<'o> Options<'o> {
 /// What became of a module.
 #[derive(Debug, Clone)]
 pub struct Instrumented {
-    /// The module with hooks and runtime.
+    /// The module with hooks and runtime (without, with [`Options::apart`]).
     pub text: String,
     /// The module's name, from [`Options::file_name`].
     pub file_name: String,
@@ -117,9 +123,9 @@ pub struct Instrumented {
     /// The module was linked with the runtime before (it defines `__gsan_module`): the text is unchanged, there are no
     /// sites, and its kernels take the launch pointer as their own last parameter.
     pub already_linked: bool,
-    /// The runtime's functions that the text calls. It defines them, what they call, and the runtime's kernels and variables; none if
+    /// The runtime's functions that the text calls: the runtime in it has these, what they call, and what the host needs. None if
     /// `already_linked`.
-    pub calls: Hooks,
+    pub needs: RuntimeNeeds,
     /// A function other than a kernel synchronises threads of a block without hooks: what [`EntryInfo::intra_block`] says of this
     /// module's kernels takes that into account, and kernels of modules that are linked with it must too.
     pub blind_function: bool,
@@ -247,7 +253,7 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
         stats: Stats::default(),
         changes: Vec::new(),
         already_linked: false,
-        calls: Hooks::default(),
+        needs: RuntimeNeeds::default(),
         blind_function: false,
     };
     // The hooks are written while the module is read; what they depend on beyond their function is checked afterwards.
@@ -263,7 +269,7 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
         .iter()
         .any(|i| matches!(i, Item::Variable(v) if v.name == names::MODULE && v.linkage != Some("extern")));
     if !linked {
-        walker.finish(&module, options.part)?;
+        walker.finish(&module, options)?;
     }
     info::without_declarations(&mut out.entries);
     if out.blind_function {
@@ -278,8 +284,14 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
         // No driver takes it.
         edits.replace(0..BYTE_ORDER_MARK.len(), "");
     }
-    let runtime = runtime_for(&module, text, options, out.calls)?;
-    let needed = runtime.version.max(parameters_version(&out.entries)?);
+    let runtime = runtime_for(&module, text, options, out.needs.calls)?;
+    let needed = match options.apart {
+        true => (0, 0),
+        false => runtime.version,
+    };
+    let needed = needed.max(parameters_version(&out.entries)?);
+    out.needs.version = needed.max(module.version.unwrap_or_default());
+    out.needs.target = module.target.first().unwrap_or(&"").to_string();
     if module.version.is_some_and(|v| v < needed) {
         let (major, minor) = needed;
         edits.replace(module.version_span.clone(), &format!("{major}.{minor}"));

@@ -18,6 +18,6 @@ pub mod site;
 pub mod tokens;
 
 pub use ast::{Module, ParseError};
-pub use instrument::{InstrumentError, Instrumented, Options, instrument};
+pub use instrument::{InstrumentError, Instrumented, Options, RuntimeNeeds, instrument};
 pub use parse::{parse, parse_bytes};
 pub use site::{Place, Site};

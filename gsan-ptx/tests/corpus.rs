@@ -94,7 +94,7 @@ fn the_users_statements_stay_on_their_lines() {
         barrier(&mut kept);
         assert_eq!(users, kept, "{name}");
         assert_eq!(
-            module.items.len() + result.calls.names().count(),
+            module.items.len() + result.needs.calls.names().count(),
             again.items.len(),
             "{name}: the prototypes are added, nothing else"
         );

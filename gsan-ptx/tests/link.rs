@@ -185,3 +185,52 @@ fn instrumented_parts_share_one_runtime() {
     }
     assert!(linked.contains(", 0); ld.global") && linked.contains(", 1); st.global"));
 }
+
+/// The runtime as an input of its own: the modules only declare what they call, and one runtime has what all of them need.
+#[test]
+fn a_runtime_that_is_apart_serves_all_parts() {
+    let a = format!(
+        "{HEAD}.visible .entry k(.param .u64 p)\n{{ .reg .b64 %a; ld.param.u64 %a, [p]; ld.global.u32 _, [%a]; ret; }}\n"
+    );
+    let b = format!(
+        "{HEAD}.visible .func f(.param .b64 p)\n{{ .reg .b64 %a; ld.param.u64 %a, [p]; st.global.u32 [%a], 1; bar.sync 0; ret; }}\n"
+    );
+    let apart = |text: &str| {
+        let options = Options {
+            part: true,
+            apart: true,
+            ..Options::new(STUB, "part")
+        };
+        instrument(text, &options).unwrap()
+    };
+    let (a, b) = (apart(&a), apart(&b));
+    let prototypes = ".extern .func __gsan_block_enter(";
+    assert!(a.text.contains(prototypes) && !a.text.contains(".weak"));
+    // Nothing stands behind the user's text, and the version is the user's.
+    assert!(a.text.ends_with("ret; }\n") && a.text.starts_with(HEAD.split('\n').next().unwrap()));
+    let mut needs = a.needs.clone();
+    needs.add(&b.needs);
+    assert_eq!((needs.version, needs.target.as_str()), ((8, 0), "sm_80"));
+    let runtime = needs.module(STUB).unwrap();
+    assert!(runtime.contains(".target sm_80\n"));
+    let linked = link(&[("a", &a.text), ("b", &b.text), ("gsan", &runtime)]).unwrap();
+    let names = defined(&linked);
+    for name in ["k", "f", "__gsan_module", "__gsan_access", "__gsan_exit"] {
+        assert_eq!(names.iter().filter(|n| *n == name).count(), 1, "{name}");
+    }
+    assert!(names.contains(&"__gsan_barrier_after".to_string()));
+    assert!(
+        !a.needs
+            .module(STUB)
+            .unwrap()
+            .contains("__gsan_barrier_after")
+    );
+    // What no module calls needs nothing but what the host does.
+    let nothing = gsan_ptx::RuntimeNeeds::default().module(STUB).unwrap();
+    assert!(nothing.contains("__gsan_module") && !nothing.contains("__gsan_access"));
+    assert!(
+        needs
+            .module(&STUB.replace("__gsan_access", "other"))
+            .is_err()
+    );
+}

@@ -75,7 +75,7 @@ fn check(name: &str, user: &str, runtime: &(String, Graph), part: bool) -> usize
         return 0;
     };
     if result.already_linked {
-        assert!(result.text == user && result.calls.names().count() == 0);
+        assert!(result.text == user && result.needs.calls.names().count() == 0);
         return 0;
     }
     let (words, defined) = graph(&result.text);
@@ -86,7 +86,7 @@ fn check(name: &str, user: &str, runtime: &(String, Graph), part: bool) -> usize
         .filter(|word| word.starts_with(names::PREFIX) && *word != names::LAUNCH)
         .map(String::as_str)
         .collect();
-    assert_eq!(calls, result.calls.names().collect(), "{name}");
+    assert_eq!(calls, result.needs.calls.names().collect(), "{name}");
     let is_kernel = |name: &str| runtime.contains(&format!(".entry {name}"));
     let mut reached: BTreeSet<&str> = BTreeSet::new();
     let mut waiting: Vec<&str> = calls.into_iter().collect();
@@ -135,7 +135,7 @@ fn what_is_not_called_is_not_there() {
     let text = |body: &str| {
         let module = kernel(body);
         let result = instrument(&module, &Options::new(&real_runtimes()[0], "t.ptx")).unwrap();
-        (result.text, result.calls)
+        (result.text, result.needs.calls)
     };
     // Nothing to check: only what the host needs.
     let (nothing, calls) = text("ret;");
@@ -167,6 +167,6 @@ fn what_only_a_function_without_hooks_would_call_is_not_there() {
             .replace("(.param .u64 p)", "(.param .u64 p) .maxnreg 168");
     let result = instrument(&bound, &Options::new(STUB, "t.ptx")).unwrap();
     assert!(!result.entries[0].hooks);
-    assert_eq!(result.calls.names().count(), 0);
+    assert_eq!(result.needs.calls.names().count(), 0);
     assert!(!result.text.contains(names::SYNC_BEFORE));
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{STUB, kernel};
-use gsan_ptx::{Options, instrument};
+use gsan_ptx::{Instrumented, Options, RuntimeNeeds, instrument};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -30,7 +30,8 @@ fn ptxas(test: &str) -> Option<PathBuf> {
     found
 }
 
-/// Assembles under a limit of time and memory: a call in the wrong loop has made ptxas run away.
+/// Assembles under a limit of time and memory: a call in the wrong loop has made ptxas run away. The time is the processor's, so that
+/// a busy machine fails no test; the wait has a limit too, for a process that hangs.
 fn assemble(ptxas: &Path, name: &str, text: &str) -> Result<(), String> {
     let target = text
         .lines()
@@ -41,7 +42,7 @@ fn assemble(ptxas: &Path, name: &str, text: &str) -> Result<(), String> {
     std::fs::write(&file, text).unwrap();
     let mut child = Command::new("sh")
         .arg("-c")
-        .arg("ulimit -v 8000000; exec \"$0\" -arch=\"$1\" \"$2\" -o /dev/null")
+        .arg("ulimit -v 8000000; ulimit -t 150; exec \"$0\" -arch=\"$1\" \"$2\" -o /dev/null")
         .args([ptxas.as_os_str(), target.as_ref(), file.as_os_str()])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -57,13 +58,13 @@ fn assemble(ptxas: &Path, name: &str, text: &str) -> Result<(), String> {
             break if status.success() {
                 Ok(())
             } else {
-                Err(message)
+                Err(format!("{status}: {message}"))
             };
         }
-        if started.elapsed() > Duration::from_secs(60) {
+        if started.elapsed() > Duration::from_secs(900) {
             child.kill().unwrap();
             child.wait().unwrap();
-            break Err("no end after 60 s".to_string());
+            break Err("no end after 15 minutes".to_string());
         }
         std::thread::sleep(Duration::from_millis(5));
     };
@@ -267,6 +268,23 @@ fn warp_specialised_kernels_assemble() {
     }
     assert!(hooks >= 8 && hooks < kernels, "{hooks} of {kernels}");
     assemble(&ptxas, "ws-all.ptx", &result.text).unwrap();
+    // With the runtime beside it every kernel has hooks, and the linker takes them: the runtime has no more registers than the
+    // narrowest of them.
+    let apart = Options {
+        apart: true,
+        ..Options::new(&runtime, "ws.ptx")
+    };
+    let linked = instrument(&module, &apart).unwrap();
+    assert!(linked.entries.iter().all(|e| e.hooks));
+    assert_eq!(linked.needs.bound, Some(168));
+    assert!(
+        linked.unsupported.iter().all(|u| u.partly),
+        "{:?}",
+        linked.unsupported
+    );
+    if ptxas.with_file_name("nvlink").is_file() {
+        link_apart(&ptxas, "ws", &[linked], &runtime).unwrap();
+    }
     // The rule is not too careful: with hooks in such a kernel ptxas fails.
     let bound = module
         .replace(".maxntid 384 ", ".maxntid 384 /*")
@@ -280,14 +298,81 @@ fn warp_specialised_kernels_assemble() {
     assert!(refused.contains("C7600"), "{refused}");
 }
 
+/// Compiles texts as parts of a program, each with options of its own, and links them; says what the linker said.
+fn link(ptxas: &Path, name: &str, texts: &[(&str, &[&str])]) -> Result<String, String> {
+    let folder = std::env::temp_dir().join(format!("gsan-ptx-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let run = |program: &Path, args: &[&str]| {
+        let limits = "ulimit -v 8000000; ulimit -t 60; exec timeout 600 \"$0\" \"$@\"";
+        let out = Command::new("sh")
+            .args(["-c", limits])
+            .arg(program)
+            .args(args)
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&out.stderr).to_string()
+            + &String::from_utf8_lossy(&out.stdout);
+        match out.status.success() {
+            true => Ok(text),
+            false => Err(format!("{name}: {text}")),
+        }
+    };
+    let target = texts[0].0.split_once(".target ").unwrap().1;
+    let arch = format!("-arch={}", target.split_whitespace().next().unwrap());
+    let mut inputs = vec![arch.clone()];
+    let mut result = Ok(String::new());
+    for (n, (text, options)) in texts.iter().enumerate() {
+        let (ptx, object) = (format!("{n}.ptx"), format!("{n}.o"));
+        std::fs::write(folder.join(&ptx), text).unwrap();
+        let compile = ["-c", &arch, &ptx, "-o", &object];
+        result = result.and_then(|_| run(ptxas, &[&compile, *options].concat()));
+        inputs.push(object);
+    }
+    let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+    let nvlink = ptxas.with_file_name("nvlink");
+    let result =
+        result.and_then(|_| run(&nvlink, &[&["-v", "-o", "out.cubin"], &*inputs].concat()));
+    std::fs::remove_dir_all(&folder).unwrap();
+    result
+}
+
+/// Links modules with the runtime that they need.
+fn link_apart(
+    ptxas: &Path,
+    name: &str,
+    modules: &[Instrumented],
+    runtime: &str,
+) -> Result<String, String> {
+    let mut needs = RuntimeNeeds::default();
+    modules.iter().for_each(|m| needs.add(&m.needs));
+    let runtime = needs.module(runtime).unwrap();
+    let registers = needs.registers(64).to_string();
+    let options = ["-maxrregcount", &registers];
+    let mut texts: Vec<(&str, &[&str])> = modules.iter().map(|m| (&*m.text, &[][..])).collect();
+    texts.push((&runtime, &options));
+    link(ptxas, name, &texts)
+}
+
+/// The registers that a linker says each kernel has.
+fn registers(said: &str) -> Vec<(&str, u32)> {
+    let kernels = said.split("Function properties for '").skip(1);
+    kernels
+        .map(|rest| {
+            let (name, rest) = rest.split_once('\'').unwrap();
+            let number = rest.split_once("used ").unwrap().1.split(' ').next();
+            (name, number.unwrap().parse().unwrap())
+        })
+        .collect()
+}
+
 /// Two modules, each instrumented by itself, linked into one program: one copy of the runtime serves both.
 #[test]
 fn separately_compiled_modules_link() {
     let Some(ptxas) = ptxas("separately_compiled_modules_link") else {
         return;
     };
-    let nvlink = ptxas.with_file_name("nvlink");
-    if !nvlink.is_file() {
+    if !ptxas.with_file_name("nvlink").is_file() {
         eprintln!("SKIPPED separately_compiled_modules_link: no nvlink beside ptxas");
         return;
     }
@@ -297,57 +382,45 @@ fn separately_compiled_modules_link() {
     let caller = format!(
         "{head}.extern .func helper(.param .b64 p);\n.extern .global .u32 counter[4];\n.weak .global .u32 shared_word;\n\
          .visible .entry k(.param .u64 p)\n{{ .reg .b64 %rd<4>; .reg .b32 %r<4>; ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1];\n\
-         {{ .param .b64 q; st.param.b64 [q], %rd1; call.uni helper, (q); }} st.global.u32 [counter+4], %r1; st.global.u32 [shared_word], %r1; ret; }}\n"
+         {{ .param .b64 q; st.param.b64 [q], %rd1; call.uni helper, (q); }} st.global.u32 [counter+4], %r1; st.global.u32 [shared_word], %r1; ret; }}\n\
+         .visible .entry narrow(.param .u64 p) .maxnreg 32\n{{ .reg .b64 %rd<4>; .reg .b32 %r<4>; ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1]; ret; }}\n"
     );
     let callee = format!(
         "{head}.visible .global .u32 counter[4];\n.weak .global .u32 shared_word;\n.weak .func twice() {{ ret; }}\n\
          .visible .func helper(.param .b64 p)\n{{ .reg .b64 %rd<4>; .reg .b32 %r<4>; ld.param.u64 %rd1, [p];\n\
          atom.global.add.u32 %r1, [counter], 1; membar.gl; st.global.u32 [%rd1], %r1; ret; }}\n"
     );
-    let folder = std::env::temp_dir().join(format!("gsan-ptx-link-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let run = |program: &Path, args: &[&str]| {
-        let out = Command::new("sh")
-            .args(["-c", "ulimit -v 8000000; exec timeout 60 \"$0\" \"$@\""])
-            .arg(program)
-            .args(args)
-            .current_dir(&folder)
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&out.stderr).to_string()
-            + &String::from_utf8_lossy(&out.stdout);
-        (out.status.success(), text)
-    };
-    let link = |part: bool| {
+    let instrumented = |caller: &str, part, apart| {
         let mut first_site = 0;
-        for (name, text) in [("a", &caller), ("b", &callee)] {
+        [caller, &callee].map(|text| {
             let options = Options {
                 part,
+                apart,
                 first_site,
-                ..Options::new(&runtime, name)
+                ..Options::new(&runtime, "part")
             };
             let result = instrument(text, &options).unwrap();
             first_site += result.sites.len() as u32;
-            std::fs::write(folder.join(format!("{name}.ptx")), &result.text).unwrap();
-            let done = run(
-                &ptxas,
-                &[
-                    "-c",
-                    "-arch=sm_80",
-                    &format!("{name}.ptx"),
-                    "-o",
-                    &format!("{name}.o"),
-                ],
-            );
-            assert!(done.0, "{name}: {}", done.1);
-        }
-        assert_eq!(first_site, 5);
-        run(&nvlink, &["-arch=sm_80", "a.o", "b.o", "-o", "out.cubin"])
+            result
+        })
     };
-    let (linked, message) = link(true);
-    assert!(linked, "{message}");
+    let linked = |modules: &[Instrumented]| {
+        let texts: Vec<_> = modules.iter().map(|m| (&*m.text, &[][..])).collect();
+        link(&ptxas, "parts", &texts)
+    };
+    let wide = caller.replace(".maxnreg 32", "");
+    linked(&instrumented(&wide, true, false)).unwrap();
     // As whole programs the two runtimes collide: that is what `part` is for.
-    let (linked, message) = link(false);
-    assert!(!linked && message.contains("__gsan_"), "{message}");
-    std::fs::remove_dir_all(&folder).unwrap();
+    let message = linked(&instrumented(&wide, false, false)).unwrap_err();
+    assert!(message.contains("__gsan_"), "{message}");
+    // One runtime beside them. The bound on its registers is the kernels' own, and follows theirs.
+    for (caller, most) in [(&wide, 64), (&caller, 32)] {
+        let modules = instrumented(caller, true, true);
+        let said = link_apart(&ptxas, "apart", &modules, &runtime).unwrap();
+        let registers = registers(&said);
+        for kernel in ["k", "narrow"] {
+            let (_, number) = registers.iter().find(|(name, _)| *name == kernel).unwrap();
+            assert!((16..=most).contains(number), "{said}");
+        }
+    }
 }

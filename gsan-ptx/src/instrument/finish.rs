@@ -1,7 +1,7 @@
 //! What is decided when all functions have been read: whose hooks stay.
 
 use super::function::Walker;
-use super::{InstrumentError, Unsupported, graph};
+use super::{InstrumentError, Options, Unsupported, graph};
 use crate::ast::{Item, Module};
 use crate::tokens::{Kind, Tokens};
 use std::collections::HashSet;
@@ -13,14 +13,18 @@ const SILENCED: &str = "no access of this function is checked, nor what it synch
                         findings behind it may be wrong";
 
 impl Walker<'_, '_> {
-    /// `part`: the module will be linked with others.
     pub(super) fn finish(
         &mut self,
         module: &Module<'_>,
-        part: bool,
+        options: &Options<'_>,
     ) -> Result<(), InstrumentError> {
         let aliases = aliases(module, self.text);
-        let verdict = graph::decide(&self.nodes, part, !aliases.is_empty());
+        let verdict = graph::decide(
+            &self.nodes,
+            options.part,
+            !aliases.is_empty(),
+            options.apart,
+        );
         if let Some(kernel) = verdict.unlinkable {
             let kernel = self.nodes[kernel].name.to_string();
             return Err(InstrumentError::Unlinkable { kernel });
@@ -29,7 +33,8 @@ impl Walker<'_, '_> {
         for (i, trace) in self.traces.iter_mut().enumerate() {
             let keep = verdict.keep[i];
             if keep {
-                self.out.calls.add(trace.calls);
+                self.out.needs.calls.add(trace.calls);
+                self.out.needs.bound(self.nodes[i].bound);
             } else {
                 self.emit.edits.remove(trace.edits.clone());
                 self.out.stats.take_back(trace.hooks);

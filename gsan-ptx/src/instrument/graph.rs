@@ -6,7 +6,7 @@
 //!
 //! **Kernels without calls.** ptxas assembles a call only where the warp has as many registers as any place of the kernel
 //! (docs/instrumentation.md has the experiments). A kernel with a bound on its registers whose `setmaxnreg` goes beyond or below it
-//! can have no hooks, and neither can the functions that it may call.
+//! can have no hooks, and neither can the functions that it may call. With [`super::Options::apart`] there are none of that kind.
 //!
 //! Everything is linear in functions and calls.
 
@@ -43,8 +43,9 @@ pub(super) struct Verdict {
     pub(super) unlinkable: Option<usize>,
 }
 
-/// `part`: functions may be called from other modules, and theirs from here. `aliases`: names may stand for other functions.
-pub(super) fn decide(nodes: &[Node<'_>], part: bool, aliases: bool) -> Verdict {
+/// `part`: functions may be called from other modules, and theirs from here. `aliases`: names may stand for other functions. `apart`:
+/// the runtime is linked, so that ptxas takes calls everywhere.
+pub(super) fn decide(nodes: &[Node<'_>], part: bool, aliases: bool, apart: bool) -> Verdict {
     let n = nodes.len();
     let all = || 0..n;
     let graph = Graph::new(nodes, part, aliases);
@@ -53,7 +54,7 @@ pub(super) fn decide(nodes: &[Node<'_>], part: bool, aliases: bool) -> Verdict {
 
     let changed = graph.up(some(&|i| !nodes[i].entry && nodes[i].change.any));
     let blind = |i: usize| match nodes[i].bound {
-        Some(bound) if nodes[i].entry => changed[i] || nodes[i].change.leaves(bound),
+        Some(bound) if nodes[i].entry && !apart => changed[i] || nodes[i].change.leaves(bound),
         _ => false,
     };
     let blind: Vec<bool> = all().map(blind).collect();
@@ -200,7 +201,7 @@ mod tests {
     }
 
     fn kept<'m>(nodes: &[Node<'m>], part: bool) -> Vec<&'m str> {
-        let verdict = decide(nodes, part, false);
+        let verdict = decide(nodes, part, false, false);
         let kept = nodes.iter().zip(verdict.keep).filter(|(_, keep)| *keep);
         kept.map(|(node, _)| node.name).collect()
     }
@@ -251,7 +252,15 @@ mod tests {
         let nodes = [node("f!", &[]), indirect("k1"), node("k2", &[])];
         assert_eq!(kept(&nodes, false), ["f!", "k1"]);
         assert_eq!(kept(&[indirect("k1")], true), ["k1"]);
-        assert!(decide(&[node("f!", &[]), node("k", &["alias"])], false, true).keep[1]);
+        assert!(
+            decide(
+                &[node("f!", &[]), node("k", &["alias"])],
+                false,
+                true,
+                false
+            )
+            .keep[1]
+        );
     }
 
     #[test]
@@ -272,24 +281,32 @@ mod tests {
             bounded("k3", &["g0"]),
             node("g0", &[]),
         ];
-        let verdict = decide(&nodes, false, false);
+        let verdict = decide(&nodes, false, false, false);
         assert_eq!(kept(&nodes, false), ["k2!"]);
         assert_eq!((verdict.blind, verdict.silenced), (vec![1], vec![0]));
+        // Linked with the runtime, all have theirs.
+        let apart = decide(&nodes, false, false, true);
+        assert!(apart.blind.is_empty() && apart.silenced.is_empty());
+        // `k3` and what it calls have nothing to check.
+        assert_eq!(apart.keep, [true, true, true, false, false]);
         // Also where that leaves such a kernel with nothing to check.
         let alone = [node("f!", &[]), bounded("k1", &["f!"]), node("k2", &["f!"])];
-        let verdict = decide(&alone, false, false);
+        let verdict = decide(&alone, false, false, false);
         assert_eq!((verdict.keep, verdict.silenced), (vec![false; 3], vec![0]));
-        assert!(decide(&alone[..2], false, false).silenced.is_empty());
+        assert!(decide(&alone[..2], false, false, false).silenced.is_empty());
         // What a function changes concerns the kernels with a bound that may call it.
         let mut nodes = [bounded("f", &[]), node("k!", &["f"]), node("k2!", &["f"])];
         nodes[1].bound = Some(100);
-        let verdict = decide(&nodes, false, false);
+        let verdict = decide(&nodes, false, false, false);
         assert_eq!(verdict.blind, [1]);
         assert!(verdict.keep[2] && !verdict.keep[0]);
         assert_eq!(
-            decide(&[bounded("k", &["away"])], true, false).unlinkable,
+            decide(&[bounded("k", &["away"])], true, false, false).unlinkable,
             Some(0)
         );
-        assert_eq!(decide(&[bounded("k!", &[])], true, false).unlinkable, None);
+        assert_eq!(
+            decide(&[bounded("k!", &[])], true, false, false).unlinkable,
+            None
+        );
     }
 }

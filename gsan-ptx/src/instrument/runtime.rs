@@ -40,25 +40,88 @@ impl Runtime {
         }
         wanted.extend(calls.names());
         if let Some(name) = wanted.iter().find(|name| !parts.defines(name)) {
-            return Err(InstrumentError::Runtime(format!(
-                "it does not define `{name}`"
-            )));
+            return Err(lacks(name));
         }
+        let prototypes = parts.prototypes(calls);
+        let text = match options.apart {
+            true => String::new(),
+            false => parts.needed(calls, taken),
+        };
+        let linkage = |text: String| match (options.apart, options.part) {
+            (true, _) => text.replace(VISIBLE, ".extern"),
+            (false, true) => text.replace(VISIBLE, ".weak"),
+            (false, false) => text,
+        };
         Ok(Runtime {
             version: parts.version,
             target: parts.target,
-            prototypes: linkage(parts.prototypes(calls), options.part),
-            text: linkage(parts.needed(calls, taken), options.part),
+            prototypes: linkage(prototypes),
+            text: linkage(text),
         })
     }
 }
 
-fn linkage(text: String, weak: bool) -> String {
-    if weak {
-        text.replace(".visible", ".weak")
-    } else {
-        text
+/// What the runtime's functions and variables are to others.
+const VISIBLE: &str = ".visible";
+
+/// What some modules need of the runtime.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuntimeNeeds {
+    /// The functions that they call.
+    pub calls: Hooks,
+    /// The highest of their versions of PTX.
+    pub version: (u32, u32),
+    /// The target of one of them, `sm_90a`; empty if there are none.
+    pub target: String,
+    /// The least bound on its registers that one of their kernels with hooks has (`.maxnreg`, `.minnctapersm`).
+    pub bound: Option<u64>,
+}
+
+impl RuntimeNeeds {
+    /// Adds those of another module.
+    pub fn add(&mut self, other: &RuntimeNeeds) {
+        self.calls.add(other.calls);
+        self.version = self.version.max(other.version);
+        self.bound(other.bound);
+        if self.target.is_empty() {
+            self.target.clone_from(&other.target);
+        }
     }
+
+    pub(super) fn bound(&mut self, bound: Option<u64>) {
+        self.bound = self.bound.into_iter().chain(bound).min();
+    }
+
+    /// How many registers the runtime's functions may use where it is linked, given how many they had best have: a linker refuses a
+    /// kernel that calls a function with more than its own bound. The ABI needs 24.
+    pub fn registers(&self, wanted: u32) -> u32 {
+        let bound = self.bound.unwrap_or(u64::MAX);
+        u32::try_from(bound).map_or(wanted, |bound| bound.clamp(24, wanted.max(24)))
+    }
+
+    /// The part of the runtime that they need as a module of its own, to be linked with modules that were instrumented with
+    /// [`Options::apart`]. Its target is theirs: a linker need not mix targets.
+    ///
+    /// # Errors
+    /// Where the runtime is no PTX, or lacks one of the functions.
+    pub fn module(&self, runtime: &str) -> Result<String, InstrumentError> {
+        let parts = Parts::of(runtime).map_err(InstrumentError::RuntimeSyntax)?;
+        if let Some(name) = self.calls.names().find(|name| !parts.defines(name)) {
+            return Err(lacks(name));
+        }
+        let (major, minor) = parts.version.max(self.version);
+        let own = format!("sm_{}", parts.target);
+        let target = match &*self.target {
+            "" => &own,
+            theirs => theirs,
+        };
+        let head = format!(".version {major}.{minor}\n.target {target}\n.address_size 64\n");
+        Ok(head + &parts.needed(self.calls, &HashSet::new()))
+    }
+}
+
+fn lacks(function: &str) -> InstrumentError {
+    InstrumentError::Runtime(format!("it does not define `{function}`"))
 }
 
 #[cfg(test)]
