@@ -30,6 +30,18 @@ pub struct Campaign {
     pub only: Option<Kind>,
     /// Whether the detector follows the order of `fence.sc`s; `None`: for some programs.
     pub sc_order: Option<bool>,
+    /// What the programs are made of.
+    pub constructs: Constructs,
+}
+
+/// What programs are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Constructs {
+    /// Accesses, fences, barriers, streams and events.
+    #[default]
+    Classic,
+    /// Clusters, mbarriers, asynchronous copies and graphs as well.
+    Wide,
 }
 
 /// What is varied from one program to the next.
@@ -41,6 +53,8 @@ pub struct Kind {
     pub device: DeviceKind,
     /// Whether the detector follows the order of `fence.sc`s.
     pub sc_order: bool,
+    /// What the program is made of.
+    pub constructs: Constructs,
 }
 
 /// [`Widths`], in an order for tables.
@@ -71,7 +85,7 @@ pub enum DeviceKind {
 
 impl Kind {
     /// What the program of a seed is run as.
-    pub fn of(seed: u64) -> Kind {
+    pub fn of(seed: u64, constructs: Constructs) -> Kind {
         let mut random = Random::new(seed ^ 0x5eed);
         let device = match random.below(20) {
             0..=8 => DeviceKind::Roomy,
@@ -90,6 +104,7 @@ impl Kind {
             widths,
             device,
             sc_order: random.chance(40),
+            constructs,
         }
     }
 }
@@ -204,13 +219,14 @@ pub fn schedule_of(seed: u64) -> u64 {
 
 /// The program of a seed.
 pub fn program_of(seed: u64, kind: Kind) -> Program {
-    generate::program(
-        seed,
-        match kind.widths {
-            Width::Words => Widths::Words,
-            Width::Any => Widths::Any,
-        },
-    )
+    let widths = match kind.widths {
+        Width::Words => Widths::Words,
+        Width::Any => Widths::Any,
+    };
+    match kind.constructs {
+        Constructs::Classic => generate::program(seed, widths),
+        Constructs::Wide => generate::wide::program(seed, widths),
+    }
 }
 
 impl Campaign {
@@ -240,7 +256,7 @@ impl Campaign {
         while i < self.programs && summary.cases.len() < self.max_failures {
             let seed = self.seed.wrapping_add(i);
             i += jobs;
-            let kind = self.only.unwrap_or(Kind::of(seed));
+            let kind = self.only.unwrap_or(Kind::of(seed, self.constructs));
             let kind = Kind {
                 sc_order: self.sc_order.unwrap_or(kind.sc_order),
                 ..kind

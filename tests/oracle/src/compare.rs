@@ -23,6 +23,17 @@ pub enum Class {
     OnePerAccess,
     /// Cluster scope counts as the device's.
     ClusterScope,
+    /// A cluster's barrier, mbarriers and flags in shared memory are one place.
+    ClusterPlace,
+    /// Between a copy's issue and the wait for it, its own thread, or one that both know of: a copy is an access of who issues
+    /// it and of who waits for it.
+    CopyEnds,
+    /// A copy counted as done when it was issued.
+    EarlyCopy,
+    /// A wait for small copies counts for all of its block's.
+    SmallCopies,
+    /// A reduction by the copy engine published what a fence of its thread did.
+    CopyFence,
     /// Two threads of one block, which the reference cell can't tell apart.
     SameBlock,
     /// Two lanes of one warp.
@@ -166,8 +177,13 @@ impl Reference {
 type Weaken = fn(&mut Model);
 
 /// The weakened rules, in the order in which they are tried; each adds to those before.
-const STEPS: [(Class, Weaken); 11] = [
+const STEPS: [(Class, Weaken); 16] = [
     (Class::ClusterScope, |m| m.cluster_is_device = true),
+    (Class::CopyEnds, |m| m.copy_ends = true),
+    (Class::EarlyCopy, |m| m.early_copies = true),
+    (Class::SmallCopies, |m| m.any_small_wait = true),
+    (Class::CopyFence, |m| m.copy_fences = true),
+    (Class::ClusterPlace, |m| m.cluster_place = true),
     (Class::BlockIdentity, |m| m.blocks = true),
     (Class::MixedWidth, |m| m.any_width = true),
     (Class::ScopeChain, |m| m.any_chain = true),
@@ -179,6 +195,9 @@ const STEPS: [(Class, Weaken); 11] = [
     (Class::Observed, |m| m.observed_word = true),
     (Class::ReadCounts, |m| m.any_read_observes = true),
 ];
+
+/// As many of them concern copies, the first ones.
+const COPY_STEPS: usize = 5;
 
 /// Compares a run's findings with the oracle's races.
 pub fn compare(program: &Program, setup: &Setup, run: &Run, reference: &Reference) -> Outcome {
@@ -266,7 +285,9 @@ fn names(run: &Run, oracle: &Oracle, finding: &Finding, prior: usize, current: u
     fits(oracle, finding, prior, current)
         && prior_is.kernel.is_none_or(|k| k == thread.kernel)
         && prior_is.block.is_none_or(|b| b == thread.block)
-        && prior_is.linear.is_none_or(|l| l == thread.linear)
+        // A copy's end is the access of whoever of the block has waited for it.
+        && (prior_is.linear.is_none_or(|l| l == thread.linear)
+            || oracle.events[prior].access.copy.is_some())
 }
 
 /// Whether one of the accesses races in the way that the finding says, with whomever.
@@ -339,6 +360,14 @@ impl Explain<'_> {
         let (a, b) = (self.ptx.events[x].access, self.ptx.events[y].access);
         let threads = &self.run.trace.threads;
         let (s, t) = (threads[a.thread], threads[b.thread]);
+        let copies = a.copy.is_some() || b.copy.is_some();
+        if copies && s.global_block == t.global_block && a.place.space != Space::Foreign {
+            for (i, (class, _)) in STEPS[..COPY_STEPS].iter().enumerate() {
+                if !self.weaker(i).races(x, y) {
+                    return *class;
+                }
+            }
+        }
         if s.global_block == t.global_block {
             return match self.setup.format {
                 Format::Reference => Class::SameBlock,
@@ -386,6 +415,8 @@ impl Explain<'_> {
             let mut model = Model {
                 weak_keeps: wide,
                 any_read_observes: wide,
+                early_reads: !wide,
+                early_reductions: !wide,
                 ..Model::PTX
             };
             for (_, weaken) in &STEPS[..=self.weaker.len()] {
@@ -511,11 +542,12 @@ fn describe_access(run: &Run, oracle: &Oracle, e: usize) -> String {
     let event = &oracle.events[e];
     let t = run.trace.threads[event.access.thread];
     format!(
-        "#{e} kernel {} block {} thread {} op {} ({:?} {:?}{}{} {})",
+        "#{e} kernel {} block {} thread {} op {}{} ({:?} {:?}{}{} {})",
         t.kernel,
         t.block,
         t.thread,
         event.access.index,
+        event.access.copy.map_or("", |_| ", a copy"),
         event.access.order,
         event.access.scope,
         if event.access.reads { " reads" } else { "" },

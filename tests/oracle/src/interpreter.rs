@@ -4,21 +4,25 @@
 //! hook after it. Other threads' steps come between. The order of the steps is recorded, so that the same instructions can be
 //! run again in the same order on another device, or with their hooks right beside them.
 
-use crate::program::{Access, Barrier, HostStep, Kind, Op, Place, Program, Space, WARP};
+mod hooks;
+mod host;
+
+use crate::program::{
+    Access, Barrier, HostStep, Kind, Mbarrier, Mechanism, Op, Place, Program, Space, Transfer, WARP,
+};
 use crate::random::Random;
 use crate::semantics::{event, perform, threads_of};
-use crate::setup::{FOREIGN_BASE, Format, MEMORY, Setup};
+use crate::setup::{FOREIGN_BASE, MEMORY, Setup};
 use crate::trace::{Finding, Item, Prior, ThreadInfo, Trace};
-use gsan_device::block;
+use crate::under_way::{UnderWay, accesses_of};
 use gsan_device::clock::State;
-use gsan_device::detector;
 use gsan_device::host::Host;
 use gsan_device::layout::{
-    self, Counters, LaunchRecord, Op as Word, Order, RaceClass, RaceKind, RaceRecord, RaceSide,
-    Scope,
+    self, Counters, Op as Word, Order, RaceClass, RaceKind, RaceRecord, RaceSide, Scope,
 };
-use gsan_device::reference::ReferenceCell;
-use gsan_device::wide::Wide;
+use gsan_device::{block, copies, detector};
+use hooks::{Hooks, phase_name};
+use host::HostSide;
 
 /// How the steps of a run follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +31,10 @@ enum Step {
     Host,
     /// The first task of a stream begins or happens.
     Task(usize),
+    /// A node of the graph that a step launches begins.
+    Node(usize, usize),
+    /// A copy is carried out.
+    Copy(usize),
     /// A block's first thread takes a slot.
     Enter(usize),
     /// A thread's hook before its next instruction.
@@ -47,37 +55,54 @@ impl Schedule {
     /// The order of a trace's instructions, for [`replay`] with hooks right beside them.
     pub fn of(program: &Program, trace: &Trace) -> Schedule {
         let mut steps = Vec::new();
-        let of_kernel = |step: usize| match program.host.get(step) {
-            Some(HostStep::Launch { kernel, stream }) => Some((*kernel, *stream)),
-            _ => None,
-        };
         let threads = || trace.threads.iter().enumerate();
+        let enter = |steps: &mut Vec<Step>, kernel: usize| {
+            let firsts = threads().filter(|(_, t)| t.kernel == kernel && t.thread == 0);
+            steps.extend(firsts.map(|(_, t)| Step::Enter(t.global_block)));
+        };
         for item in &trace.items {
             match item {
                 Item::Host(..) => steps.push(Step::Host),
-                Item::Task(step) => match program.host.get(*step) {
-                    Some(HostStep::Launch { kernel, stream }) => {
-                        steps.push(Step::Task(*stream));
-                        let firsts =
-                            threads().filter(|(_, t)| t.kernel == *kernel && t.thread == 0);
-                        steps.extend(firsts.map(|(_, t)| Step::Enter(t.global_block)));
-                    }
-                    Some(
-                        HostStep::Record { stream, .. }
-                        | HostStep::Wait { stream, .. }
-                        | HostStep::Synchronize { stream },
-                    ) => steps.push(Step::Task(*stream)),
-                    None => {}
-                },
-                Item::KernelEnd(step) => {
-                    if let Some((kernel, _)) = of_kernel(*step) {
-                        let all = threads().filter(|(_, t)| t.kernel == kernel);
-                        steps.extend(all.map(|(i, _)| Step::Leave(i)));
+                Item::Task(step) => {
+                    let Some(host) = program.host.get(*step) else {
+                        continue;
+                    };
+                    steps.push(Step::Task(host.stream()));
+                    if let HostStep::Launch { kernel, .. } = host {
+                        enter(&mut steps, *kernel);
                     }
                 }
-                Item::Access(_, access) => steps.push(Step::Instruction(access.thread)),
-                Item::ScHook(..) => {}
-                Item::Fence(thread, ..) | Item::Arrive(thread, _) => {
+                Item::Node(step, node) => {
+                    steps.push(Step::Node(*step, *node));
+                    if let Some(kernel) = program.kernel_of_node(*step, *node) {
+                        enter(&mut steps, kernel);
+                    }
+                }
+                Item::Leave(thread) => steps.push(Step::Leave(*thread)),
+                Item::Access(_, access) => match access.copy {
+                    None => steps.push(Step::Instruction(access.thread)),
+                    // Of a reduction, all accesses are one step.
+                    Some(copy) if steps.last() == Some(&Step::Copy(copy)) => {}
+                    Some(copy) => steps.push(Step::Copy(copy)),
+                },
+                Item::Issue(copy) => {
+                    let issuer = trace.copies.get(*copy).map(|c| c.thread);
+                    steps.extend(issuer.map(Step::Instruction));
+                }
+                Item::ScHook(..)
+                | Item::KernelEnd(_)
+                | Item::NodeEnd(..)
+                | Item::GraphEnd(_)
+                | Item::Completes(..)
+                | Item::MbarrierPhase(_) => {}
+                Item::Fence(thread, ..)
+                | Item::Arrive(thread, _)
+                | Item::Commit(thread)
+                | Item::GroupWait { thread, .. }
+                | Item::MbarrierArrive { thread, .. }
+                | Item::MbarrierWait { thread, .. }
+                | Item::ClusterArrive(thread, _)
+                | Item::ClusterWait(thread) => {
                     steps.push(Step::Instruction(*thread));
                 }
                 Item::Barrier { waiters, .. } => {
@@ -170,19 +195,13 @@ struct Machine<'a> {
     barriers: Vec<[Gathering; BARRIERS]>,
     sm_of_block: Vec<u32>,
     entered: Vec<bool>,
-    /// Per stream: tasks not yet begun, in order; and the launch that runs.
-    queues: Vec<Vec<usize>>,
-    running: Vec<Option<usize>>,
-    records_of_step: Vec<u64>,
-    next_step: usize,
+    host: HostSide,
+    under_way: UnderWay<'a>,
+    /// Per copy: the number of its first access.
+    copy_ids: Vec<usize>,
     memory: [u8; MEMORY],
-    rows: u32,
     polite: bool,
-    stream_row: Vec<u32>,
-    host_row: u32,
-    inherited: Vec<u32>,
-    waits_for: Vec<Option<usize>>,
-    event_row: Vec<Option<u32>>,
+    hooks: Hooks,
     accesses: usize,
     out: Run,
 }
@@ -264,17 +283,6 @@ impl<'a> Machine<'a> {
             blocks[info.global_block].1 += 1;
         }
         let threads: Vec<Thread> = infos.iter().map(|&info| Thread::new(info)).collect();
-        let streams = 1
-            + (program.host.iter())
-                .map(|s| match *s {
-                    HostStep::Launch { stream, .. }
-                    | HostStep::Record { stream, .. }
-                    | HostStep::Wait { stream, .. }
-                    | HostStep::Synchronize { stream } => stream,
-                })
-                .max()
-                .unwrap_or(0);
-        let steps = program.host.len();
         let mut machine = Machine {
             program,
             setup,
@@ -284,22 +292,18 @@ impl<'a> Machine<'a> {
             entered: vec![false; blocks.len()],
             barriers: vec![Default::default(); blocks.len()],
             blocks,
-            queues: vec![Vec::new(); streams],
-            running: vec![None; streams],
-            records_of_step: vec![0; steps],
-            next_step: 0,
+            host: HostSide::new(program),
+            under_way: UnderWay::new(program),
+            copy_ids: Vec::new(),
             polite: true,
+            hooks: Hooks(setup.format),
             memory: [0; MEMORY],
-            rows: 0,
-            stream_row: Vec::new(),
-            host_row: 0,
-            inherited: vec![0; steps],
-            waits_for: vec![None; steps],
-            event_row: vec![None; steps],
             accesses: 0,
             out: Run {
                 trace: Trace {
                     threads: threads.iter().map(|t| t.info).collect(),
+                    graphs: program.graphs.clone(),
+                    copies: Vec::new(),
                     items: Vec::new(),
                 },
                 schedule: Schedule::default(),
@@ -308,12 +312,12 @@ impl<'a> Machine<'a> {
             },
             threads,
         };
-        machine.host_row = machine.new_row(&[]);
-        machine.stream_row = (0..streams).map(|_| 0).collect();
+        machine.host.host_row = machine.new_row(&[]);
         machine
     }
 
     fn finish(mut self) -> Run {
+        self.out.trace.copies = self.under_way.copies();
         let races = self.setup.device.races();
         self.out.findings = races.iter().filter_map(|r| self.finding(r)).collect();
         self.out.counters = self.setup.device.counters();
@@ -325,28 +329,21 @@ impl<'a> Machine<'a> {
         let kind = [RaceKind::Raw, RaceKind::War, RaceKind::Waw];
         let prior = &record.prior;
         let known = |bits: u32| prior.known & bits != 0;
-        let kernel = self.kernel_of(prior.launch_id as usize);
+        let kernel = prior.launch_id as usize;
+        let site = record.current.site as usize;
+        let copy = self.copy_ids.iter().position(|&first| first == site);
+        let accesses = copy.map_or(1, |c| accesses_of(&self.out.trace.copies[c].copy));
         Some(Finding {
             kind: kind.into_iter().find(|&k| k as u32 == record.kind)?,
             class: classes().find(|&c| c as u32 == record.class)?,
-            current: vec![record.current.site as usize],
+            current: (site..site + accesses).collect(),
             prior: Prior {
-                kernel: kernel.filter(|_| known(RaceSide::LAUNCH)),
+                kernel: known(RaceSide::LAUNCH).then_some(kernel),
                 block: known(RaceSide::BLOCK).then_some(prior.block[0] as usize),
                 linear: known(RaceSide::THREAD | RaceSide::LINEAR_THREAD)
                     .then_some(prior.thread[0]),
             },
         })
-    }
-
-    /// A fresh row that joins others.
-    fn new_row(&mut self, from: &[u32]) -> u32 {
-        let row = self.rows;
-        self.rows += 1;
-        for &f in from {
-            self.setup.device.join_row(row, f, false);
-        }
-        row
     }
 
     fn thread_of(&self, step: Step) -> Option<usize> {
@@ -358,44 +355,15 @@ impl<'a> Machine<'a> {
 
     fn possible(&self) -> Vec<Step> {
         let mut steps = Vec::new();
-        if let Some(step) = self.program.host.get(self.next_step) {
-            let ready = match *step {
-                HostStep::Synchronize { stream } => {
-                    self.queues[stream].is_empty() && self.running[stream].is_none()
-                }
-                _ => true,
-            };
-            if ready {
-                steps.push(Step::Host);
-            }
-        }
-        for (s, queue) in self.queues.iter().enumerate() {
-            if let (Some(&task), None) = (queue.first(), self.running[s]) {
-                let ready = self.waits_for[task].is_none_or(|w| self.event_row[w].is_some());
-                if ready {
-                    steps.push(Step::Task(s));
-                }
-            }
-        }
-        for (b, &(first, _)) in self.blocks.iter().enumerate() {
-            let kernel = self.threads[first].info.kernel;
-            if !self.entered[b]
-                && self
-                    .running
-                    .iter()
-                    .flatten()
-                    .any(|&r| self.kernel_of(r) == Some(kernel))
-            {
-                steps.push(Step::Enter(b));
-            }
-        }
+        self.possible_for_host(&mut steps);
         let of = |t: usize, thread: &Thread| match thread.phase {
             Phase::Before => Some(Step::Before(t)),
-            Phase::Instruction => Some(Step::Instruction(t)),
+            Phase::Instruction => self.is_ready(t).then_some(Step::Instruction(t)),
             Phase::After => Some(Step::After(t)),
             Phase::Leaving => Some(Step::Leave(t)),
             Phase::Waiting | Phase::Barrier(_) | Phase::Gone => None,
         };
+        steps.extend(self.under_way.to_do().map(Step::Copy));
         let all = || self.threads.iter().enumerate();
         steps.extend(
             all()
@@ -408,11 +376,10 @@ impl<'a> Machine<'a> {
         steps
     }
 
-    fn kernel_of(&self, step: usize) -> Option<usize> {
-        match self.program.host.get(step) {
-            Some(HostStep::Launch { kernel, .. }) => Some(*kernel),
-            _ => None,
-        }
+    /// Whether the thread's instruction needs not wait for others.
+    fn is_ready(&self, t: usize) -> bool {
+        let op = self.op(t);
+        op.is_none_or(|op| self.under_way.is_ready(t, &op))
     }
 
     fn take(&mut self, step: Step, record: bool) {
@@ -428,113 +395,17 @@ impl<'a> Machine<'a> {
                 self.threads.iter_mut().for_each(|t| t.patient = false);
                 self.instruction(t);
             }
-            Step::After(t) => {
-                if let Some(Op::Barrier(barrier)) = self.op(t) {
-                    self.after_barrier(t, barrier);
-                } else if let Some(Op::Access(access)) = self.op(t) {
-                    let thread = &self.threads[t];
-                    if let Some(state) = self.state(t) {
-                        let addr = self.address(access.place);
-                        let (op, site) = (word(&access), thread.id as u32);
-                        let after = match self.setup.format {
-                            Format::Reference => detector::strong_after::<ReferenceCell, Host>,
-                            Format::Wide => detector::strong_after::<Wide, Host>,
-                        };
-                        after(state, addr, op, site, thread.context, thread.success);
-                    }
-                    self.advance(t, access);
-                }
+            Step::After(t) => self.after(t),
+            Step::Node(step, node) => self.node(step, node),
+            Step::Copy(copy) => {
+                let id = self.copy_ids[copy];
+                let items = &mut self.out.trace.items;
+                self.under_way.carry_out(copy, id, &mut self.memory, items);
+                let issuer = self.under_way.issuer(copy);
+                self.end_kernel_if_done(self.threads[issuer].info.kernel);
             }
             Step::Leave(t) => self.leave(t),
         }
-    }
-
-    fn host_step(&mut self) {
-        let index = self.next_step;
-        self.next_step += 1;
-        let step = self.program.host[index];
-        match step {
-            HostStep::Launch { stream, .. } | HostStep::Record { stream, .. } => {
-                self.queues[stream].push(index)
-            }
-            HostStep::Wait { stream, event } => {
-                self.waits_for[index] = self.program.host[..index]
-                    .iter()
-                    .rposition(|s| matches!(*s, HostStep::Record { event: e, .. } if e == event));
-                self.queues[stream].push(index);
-            }
-            HostStep::Synchronize { stream } => {
-                self.host_row = self.new_row(&[self.host_row, self.stream_row[stream]]);
-            }
-        }
-        self.inherited[index] = self.host_row;
-        self.out.trace.items.push(Item::Host(index, step));
-    }
-
-    fn task(&mut self, stream: usize) {
-        let index = self.queues[stream].remove(0);
-        self.out.trace.items.push(Item::Task(index));
-        let mut from = vec![self.stream_row[stream], self.inherited[index]];
-        match self.program.host[index] {
-            HostStep::Launch { kernel, .. } => {
-                let base = self.new_row(&from);
-                let out = self.new_row(&[]);
-                let record = self.setup.device.launch(index as u32, base, out);
-                let warps = match self.setup.format {
-                    // Its cell knows no warps, and its runtime has no hooks for them.
-                    Format::Reference => 0,
-                    Format::Wide => LaunchRecord::INTRA_BLOCK,
-                };
-                let shape = [self.program.kernels[kernel].cluster.max(1) as u32, 1, 1];
-                let flags = warps | LaunchRecord::cluster_flags(shape);
-                self.setup.device.set_launch_flags(record, flags);
-                self.records_of_step[index] = record;
-                self.stream_row[stream] = out;
-                self.running[stream] = Some(index);
-                self.end_kernel_if_done(kernel);
-            }
-            HostStep::Record { .. } => {
-                let row = self.new_row(&from);
-                self.event_row[index] = Some(row);
-                self.stream_row[stream] = row;
-            }
-            HostStep::Wait { .. } => {
-                from.extend(self.waits_for[index].and_then(|w| self.event_row[w]));
-                self.stream_row[stream] = self.new_row(&from);
-            }
-            HostStep::Synchronize { .. } => {}
-        }
-    }
-
-    fn enter(&mut self, block: usize) {
-        let (first, count) = self.blocks[block];
-        let info = self.threads[first].info;
-        let running = self
-            .running
-            .iter()
-            .position(|r| r.is_some_and(|r| self.kernel_of(r) == Some(info.kernel)));
-        let Some(stream) = running else { return };
-        let Some(step) = self.running[stream] else {
-            return;
-        };
-        self.entered[block] = true;
-        let all = self.program.kernels[info.kernel].block_threads();
-        let sm = self.sm_of_block[block];
-        // One grid of a stream runs at a time: that tells grids apart.
-        let host = |linear| {
-            let device = &self.setup.device;
-            device.thread(stream as u64, sm, info.block as u32, linear, all)
-        };
-        block::enter(host(0), self.records_of_step[step]);
-        let threads = first..first + count;
-        // The lanes that do nothing leave at once.
-        let idle = (0..all).filter(|l| !threads.clone().any(|t| self.threads[t].info.linear == *l));
-        idle.for_each(|linear| block::exit(host(linear)));
-        for t in threads.clone() {
-            self.threads[t].host = Some(host(self.threads[t].info.linear));
-            self.threads[t].phase = Phase::Before;
-        }
-        threads.for_each(|t| self.skip_to_work(t));
     }
 
     fn op(&self, t: usize) -> Option<Op> {
@@ -567,6 +438,7 @@ impl<'a> Machine<'a> {
             None => {
                 self.threads[t].phase = Phase::Leaving;
                 self.open_barriers(self.threads[t].info.global_block);
+                self.open_clusters();
             }
             Some(_) => self.threads[t].phase = Phase::Before,
         }
@@ -579,23 +451,7 @@ impl<'a> Machine<'a> {
                 let id = self.accesses;
                 self.accesses += 1;
                 let addr = self.address(access.place);
-                let (op, site) = (word(&access), id as u32);
-                let context = match (access.scope, self.setup.format) {
-                    (Scope::None, Format::Reference) => {
-                        detector::access::<ReferenceCell, Host>(state, addr, op, site);
-                        0
-                    }
-                    (Scope::None, Format::Wide) => {
-                        detector::access::<Wide, Host>(state, addr, op, site);
-                        0
-                    }
-                    (_, Format::Reference) => {
-                        detector::strong_before::<ReferenceCell, Host>(state, addr, op, site)
-                    }
-                    (_, Format::Wide) => {
-                        detector::strong_before::<Wide, Host>(state, addr, op, site)
-                    }
-                };
+                let context = self.hooks.before(state, addr, &access, id as u32);
                 let thread = &mut self.threads[t];
                 (thread.id, thread.context) = (id, context);
             }
@@ -608,7 +464,32 @@ impl<'a> Machine<'a> {
             Some(Op::Barrier(barrier)) => {
                 detector::barrier_before(state, barrier.id, barrier.count);
             }
-            None => {}
+            Some(Op::Copy(copy)) => {
+                let id = self.accesses;
+                self.accesses += accesses_of(&copy);
+                let addr = self.address(copy.place);
+                let phase = match copy.what {
+                    Transfer::Fetch(Mbarrier { rank: None, index }) => {
+                        phase_name(index, self.under_way.present_phase(t, index))
+                    }
+                    _ => 0,
+                };
+                self.hooks.copy(state, addr, &copy, id as u32, phase);
+                self.threads[t].id = id;
+            }
+            Some(Op::Arrive(arrival)) => {
+                let far = arrival.at.rank.is_some() || arrival.scope > Scope::Cta;
+                if far && (!arrival.relaxed || self.threads[t].info.fenced) {
+                    self.hooks.cluster_release(state);
+                }
+            }
+            Some(Op::ClusterArrive { relaxed }) => {
+                if !relaxed || self.threads[t].info.fenced {
+                    self.hooks.cluster_arrive(state);
+                }
+            }
+            Some(Op::Commit(_) | Op::WaitGroup { .. } | Op::Await { .. } | Op::ClusterWait)
+            | None => {}
         }
         self.threads[t].phase = Phase::Instruction;
     }
@@ -635,8 +516,53 @@ impl<'a> Machine<'a> {
                 self.skip_to_work(t);
             }
             Some(Op::Barrier(barrier)) => self.arrive(t, barrier),
+            Some(op) => {
+                if let Op::Copy(_) = op {
+                    self.copy_ids.push(self.threads[t].id);
+                }
+                let index = self.threads[t].index;
+                let items = &mut self.out.trace.items;
+                self.under_way.step(t, index, &op, items);
+                if let Op::ClusterArrive { .. } = op {
+                    self.open_clusters();
+                }
+                self.threads[t].phase = Phase::After;
+            }
             None => {}
         }
+    }
+
+    /// The hook after a thread's instruction.
+    fn after(&mut self, t: usize) {
+        let (Some(op), Some(state)) = (self.op(t), self.state(t)) else {
+            return;
+        };
+        match op {
+            Op::Access(access) => {
+                let (addr, thread) = (self.address(access.place), &self.threads[t]);
+                let (id, context, success) = (thread.id as u32, thread.context, thread.success);
+                self.hooks.after(state, addr, &access, id, context, success);
+                return self.advance(t, access);
+            }
+            Op::Barrier(barrier) => detector::barrier_after(state, barrier.id, barrier.count),
+            Op::Commit(Mechanism::Bulk) => copies::commit(state),
+            Op::WaitGroup {
+                of: Mechanism::Bulk,
+                but,
+                read: false,
+            } => self.hooks.copy_wait(state, but as u32),
+            Op::WaitGroup {
+                of: Mechanism::Small,
+                ..
+            } => copies::landed(state),
+            Op::Await {
+                mbarrier, phase, ..
+            } => self.hooks.waited(state, phase_name(mbarrier, phase)),
+            Op::ClusterWait => self.hooks.cluster_acquire(state),
+            _ => {}
+        }
+        self.threads[t].index += 1;
+        self.skip_to_work(t);
     }
 
     /// Goes on after an access, or tries again, or gives up.
@@ -677,13 +603,9 @@ impl<'a> Machine<'a> {
         self.open_barriers(block);
     }
 
-    /// The hook behind a barrier that the thread has waited for.
-    fn after_barrier(&mut self, t: usize, barrier: Barrier) {
-        if let Some(state) = self.state(t) {
-            detector::barrier_after(state, barrier.id, barrier.count);
-        }
-        self.threads[t].index += 1;
-        self.skip_to_work(t);
+    fn open_clusters(&mut self) {
+        let gone = |t: usize| matches!(self.threads[t].phase, Phase::Leaving | Phase::Gone);
+        self.under_way.open_clusters(gone);
     }
 
     /// Lets those who wait at a block's barriers go on where enough have arrived.
@@ -717,29 +639,12 @@ impl<'a> Machine<'a> {
 
     fn leave(&mut self, t: usize) {
         if let Some(host) = self.threads[t].host {
-            block::exit(host);
+            self.hooks.leave(host);
         }
+        self.out.trace.items.push(Item::Leave(t));
         self.threads[t].phase = Phase::Gone;
         self.open_barriers(self.threads[t].info.global_block);
         self.end_kernel_if_done(self.threads[t].info.kernel);
-    }
-
-    fn end_kernel_if_done(&mut self, kernel: usize) {
-        let done = self
-            .threads
-            .iter()
-            .all(|t| t.info.kernel != kernel || t.phase == Phase::Gone);
-        if !done {
-            return;
-        }
-        for running in &mut self.running {
-            if let Some(step) = *running
-                && matches!(self.program.host[step], HostStep::Launch { kernel: k, .. } if k == kernel)
-            {
-                *running = None;
-                self.out.trace.items.push(Item::KernelEnd(step));
-            }
-        }
     }
 }
 
@@ -755,20 +660,4 @@ fn classes() -> impl Iterator<Item = RaceClass> {
         IntraBlock,
     ]
     .into_iter()
-}
-
-/// The hooks' word for an access.
-fn word(access: &Access) -> Word {
-    let kind = match access.kind {
-        Kind::Load => layout::Access::Load,
-        Kind::Store(_) => layout::Access::Store,
-        Kind::Cas { .. } => layout::Access::Cas,
-        Kind::Add(_) | Kind::Exchange(_) | Kind::Reduce(_) => layout::Access::Rmw,
-    };
-    let word = Word::new(kind, access.place.size, access.order, access.scope);
-    if access.volatile {
-        word.volatile()
-    } else {
-        word
-    }
 }

@@ -16,3 +16,4 @@ pub mod semantics;
 pub mod setup;
 pub mod shrink;
 pub mod trace;
+pub mod under_way;

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use gsan_device::mutants::Edge;
-use gsan_oracle::campaign::{Campaign, Kind, minimise, program_of, schedule_of};
+use gsan_oracle::campaign::{Campaign, Constructs, Kind, minimise, program_of, schedule_of};
 use gsan_oracle::campaign::{Case, Summary};
 use gsan_oracle::program::Program;
 use gsan_oracle::ptx::{self, bundle::Bundle};
@@ -36,6 +36,9 @@ struct Args {
     /// Whether the detector follows the order of `fence.sc`s; if not said, for two programs in five.
     #[arg(long)]
     sc_order: Option<bool>,
+    /// What the programs are made of.
+    #[arg(long, value_enum, default_value_t)]
+    kind: Kinds,
     /// The whole way: as PTX, instrumented, on the simulator.
     #[arg(long)]
     ptx: bool,
@@ -66,6 +69,25 @@ struct Args {
     /// Remove an edge from the detector (a name such as AcquireMerge): the run should fail.
     #[arg(long)]
     without: Option<String>,
+}
+
+/// [`Constructs`], as an argument.
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
+enum Kinds {
+    /// Accesses, fences, barriers, streams and events.
+    #[default]
+    Classic,
+    /// Clusters, mbarriers, asynchronous copies and graphs as well.
+    Wide,
+}
+
+impl Args {
+    fn constructs(&self) -> Constructs {
+        match self.kind {
+            Kinds::Classic => Constructs::Classic,
+            Kinds::Wide => Constructs::Wide,
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -133,6 +155,7 @@ fn main() -> ExitCode {
             format,
             only: None,
             sc_order: args.sc_order,
+            constructs: args.constructs(),
         }
         .run(&progress)
     };
@@ -174,7 +197,7 @@ fn print(args: &Args) {
         print!("{program}\n{}", module.text);
         return;
     }
-    let kind = Kind::of(args.seed);
+    let kind = Kind::of(args.seed, args.constructs());
     print!("{kind:?}\n{}", program_of(args.seed, kind));
     println!("schedule {}", schedule_of(args.seed));
 }

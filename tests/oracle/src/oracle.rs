@@ -3,13 +3,15 @@
 //! Written from the ISA's chapter "Memory consistency model"; nothing here is shared with the detector. A trace fixes
 //! what the model leaves to run time: which write each read reads from, and the order of the `fence.sc`s.
 //!
-//! * **Base causality** is program order, barriers (whoever has arrived before whoever waited), kernel boundaries, events, host synchronisation, the order of
+//! * **Base causality** is program order, barriers (whoever has arrived before whoever waited), mbarriers and clusters' barriers likewise, kernel boundaries, events, graphs' edges, host synchronisation, the order of
 //!   `fence.sc`s whose scopes include each other, and release patterns synchronising with acquire patterns, closed
 //!   transitively: a vector clock per thread, with a component per thread.
 //! * A **release pattern** is a release operation, or an earlier release operation on the same location or an earlier
 //!   release fence followed by a strong write. An **acquire pattern** is an acquire operation, or a strong read followed
 //!   by an acquire operation on the same location or by an acquire fence. They synchronise if the write precedes the read in
 //!   observation order, and the first operation of the one and the last of the other are morally strong.
+//! * An **asynchronous copy** is an agent of its own. What its thread has done before it issues it, it comes after; it comes before
+//!   what a thread does that has waited for its end (see [`order`]).
 //! * **Observation**: a read observes a write that it reads from if the two are morally strong, and, through a
 //!   read-modify-write that it observes, whatever that observed.
 //! * **Causality** of two overlapping accesses: base causality, or the earlier one is observed by something that precedes
@@ -21,9 +23,12 @@
 //!
 //! [`Model`] can weaken each rule to what the detector is documented to approximate: that is how misses are explained.
 
-use crate::program::{HostStep, Place, Space};
+mod order;
+
+use crate::program::{Place, Space};
 use crate::trace::{Access, Item, Trace};
 use gsan_device::layout::{Order, Scope};
+use order::Orders;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -59,6 +64,21 @@ pub struct Model {
     pub distrust: bool,
     /// In memory without shadow, a location is a clock that only grows, shared by whoever hashes to it.
     pub hashed_foreign: bool,
+    /// A cluster's barrier, flags and mbarriers in shared memory are one place that its blocks release and acquire at.
+    pub cluster_place: bool,
+    /// A bulk copy is two accesses of who issues it and of who first knows of its end, when each of them does.
+    pub copy_ends: bool,
+    /// With [`Model::copy_ends`], of those that read and that nobody's wait is followed of, it is the issue alone: those that complete
+    /// on another block's mbarrier.
+    pub early_copies: bool,
+    /// The same of all that read.
+    pub early_reads: bool,
+    /// The same of reductions.
+    pub early_reductions: bool,
+    /// A wait for a block's small copies by whomever, in whatever group, ends all of the block's.
+    pub any_small_wait: bool,
+    /// A reduction by the copy engine publishes what a release fence of its issuer did.
+    pub copy_fences: bool,
 }
 
 impl Model {
@@ -78,6 +98,13 @@ impl Model {
         any_read_observes: false,
         distrust: false,
         hashed_foreign: false,
+        cluster_place: false,
+        copy_ends: false,
+        early_copies: false,
+        early_reads: false,
+        early_reductions: false,
+        any_small_wait: false,
+        copy_fences: false,
     };
 }
 
@@ -170,19 +197,7 @@ pub struct Oracle {
     /// What those who have arrived at a barrier know, until it is complete.
     barriers: BTreeMap<(usize, u32), Clock>,
     raced: Vec<u32>,
-    streams: BTreeMap<usize, Clock>,
-    host: Clock,
-    tasks: BTreeMap<usize, Task>,
-    recorded: BTreeMap<usize, Clock>,
-    last_record: BTreeMap<usize, usize>,
-}
-
-struct Task {
-    step: HostStep,
-    /// What the host knew.
-    inherits: Clock,
-    /// For a wait: the step that recorded the event.
-    waits_for: Option<usize>,
+    order: Orders,
 }
 
 /// Two accesses that race, by index in [`Oracle::events`], the earlier first.
@@ -215,7 +230,8 @@ impl Oracle {
         let agents_of: Vec<usize> = (trace.threads.iter().enumerate())
             .map(|(i, t)| if model.blocks { t.global_block } else { i })
             .collect();
-        let count = agents_of.iter().max().map_or(0, |&m| m + 1);
+        let first_copy = agents_of.iter().max().map_or(0, |&m| m + 1);
+        let count = first_copy + trace.copies.len();
         let zero = || vec![0; count];
         let mut oracle = Oracle {
             model,
@@ -239,11 +255,7 @@ impl Oracle {
             hooked: BTreeSet::new(),
             barriers: BTreeMap::new(),
             raced,
-            streams: BTreeMap::new(),
-            host: zero(),
-            tasks: BTreeMap::new(),
-            recorded: BTreeMap::new(),
-            last_record: BTreeMap::new(),
+            order: Orders::new(trace, first_copy, count),
         };
         for item in &trace.items {
             oracle.step(trace, item);
@@ -253,23 +265,6 @@ impl Oracle {
 
     fn step(&mut self, trace: &Trace, item: &Item) {
         match item {
-            Item::Host(step, host) => self.host_step(*step, *host),
-            Item::Task(step) => self.task(trace, *step),
-            Item::KernelEnd(step) => {
-                if let Some(Task {
-                    step: HostStep::Launch { kernel, stream },
-                    ..
-                }) = self.tasks.get(step)
-                {
-                    let (kernel, stream) = (*kernel, *stream);
-                    for (i, thread) in trace.threads.iter().enumerate() {
-                        if thread.kernel == kernel {
-                            let clock = self.agents[self.agents_of[i]].clock.clone();
-                            join(self.stream(stream), &clock);
-                        }
-                    }
-                }
-            }
             Item::Access(id, access) => self.access(*id, *access),
             Item::ScHook(thread, scope) => {
                 self.hooked.insert(*thread);
@@ -294,74 +289,28 @@ impl Oracle {
                     join(&mut self.agents[agent].clock, &all);
                 }
             }
-        }
-    }
-
-    fn stream(&mut self, stream: usize) -> &mut Clock {
-        let n = self.agents.len();
-        self.streams.entry(stream).or_insert_with(|| vec![0; n])
-    }
-
-    fn host_step(&mut self, index: usize, step: HostStep) {
-        let mut waits_for = None;
-        match step {
-            HostStep::Record { event, .. } => {
-                self.last_record.insert(event, index);
-            }
-            HostStep::Wait { event, .. } => waits_for = self.last_record.get(&event).copied(),
-            HostStep::Synchronize { stream } => {
-                let clock = self.stream(stream).clone();
-                join(&mut self.host, &clock);
-            }
-            HostStep::Launch { .. } => {}
-        }
-        let inherits = self.host.clone();
-        self.tasks.insert(
-            index,
-            Task {
-                step,
-                inherits,
-                waits_for,
-            },
-        );
-    }
-
-    fn task(&mut self, trace: &Trace, index: usize) {
-        let Some(task) = self.tasks.get(&index) else {
-            return;
-        };
-        let (step, inherits, waits_for) = (task.step, task.inherits.clone(), task.waits_for);
-        match step {
-            HostStep::Launch { kernel, stream } => {
-                join(self.stream(stream), &inherits);
-                let base = self.stream(stream).clone();
-                for (i, thread) in trace.threads.iter().enumerate() {
-                    if thread.kernel == kernel {
-                        join(&mut self.agents[self.agents_of[i]].clock, &base);
-                    }
-                }
-            }
-            HostStep::Record { stream, .. } => {
-                join(self.stream(stream), &inherits);
-                let clock = self.stream(stream).clone();
-                self.recorded.insert(index, clock);
-            }
-            HostStep::Wait { stream, .. } => {
-                join(self.stream(stream), &inherits);
-                if let Some(clock) = waits_for.and_then(|w| self.recorded.get(&w)).cloned() {
-                    join(self.stream(stream), &clock);
-                }
-            }
-            HostStep::Synchronize { .. } => {}
+            _ => self.other_step(trace, item),
         }
     }
 
     /// The next number of the thread's agent.
     fn tick(&mut self, thread: usize) -> (usize, u32) {
         let agent = self.agents_of[thread];
+        (agent, self.tick_agent(agent))
+    }
+
+    fn tick_agent(&mut self, agent: usize) -> u32 {
         let clock = &mut self.agents[agent].clock;
         clock[agent] += 1;
-        (agent, clock[agent])
+        clock[agent]
+    }
+
+    /// Whose access it is: a copy is nobody else's.
+    fn agent_of(&self, access: &Access) -> usize {
+        match access.copy {
+            Some(copy) => self.order.agent_of(copy),
+            None => self.agents_of[access.thread],
+        }
     }
 
     fn includes(&self, scope: Scope, of: usize, thread: usize) -> bool {
@@ -388,7 +337,7 @@ impl Oracle {
     /// Whether two memory operations are morally strong.
     fn morally_strong(&self, a: &Access, b: &Access) -> bool {
         self.same_place(a.place, b.place)
-            && (self.agents_of[a.thread] == self.agents_of[b.thread]
+            && (self.agent_of(a) == self.agent_of(b)
                 || self.scopes_agree((a.thread, a.scope), (b.thread, b.scope)))
     }
 
@@ -420,9 +369,15 @@ impl Oracle {
             || fence.scope == Scope::Cluster && self.clustered[fence.thread]
     }
 
+    fn last_fence(&self, agent: usize) -> Option<&Pattern> {
+        let fences = &self.agents[agent].fences;
+        fences.iter().rfind(|f| self.leaves_the_block(f))
+    }
+
     fn access(&mut self, id: usize, access: Access) {
-        let before = Rc::new(self.agents[self.agents_of[access.thread]].clock.clone());
-        let (agent, seq) = self.tick(access.thread);
+        let agent = self.agent_of(&access);
+        let before = Rc::new(self.agents[agent].clock.clone());
+        let seq = self.tick_agent(agent);
         let index = self.events.len();
         let words = access.place.start() / 4..=(access.place.start() + access.place.size - 1) / 4;
         let trusted = !self.model.distrust || !self.raced.iter().any(|w| words.contains(w));
@@ -595,7 +550,8 @@ impl Oracle {
         let agent = &self.agents[event.agent];
         if self.model.fence_epoch
             && !access.order.releases()
-            && let Some(fence) = agent.fences.iter().rfind(|f| self.leaves_the_block(f))
+            && access.copy.is_none()
+            && let Some(fence) = self.last_fence(event.agent)
         {
             event.known_as = fence.clock[event.agent];
         }
@@ -603,7 +559,8 @@ impl Oracle {
             let mut pattern = fence.clone();
             if self.model.fence_epoch {
                 let mut clock = agent.clock.clone();
-                clock[event.agent] = fence.clock[event.agent];
+                let fencing = self.agents_of[fence.thread];
+                clock[fencing] = fence.clock[fencing];
                 pattern.clock = Rc::new(clock);
             }
             event.patterns.push(pattern);
@@ -676,7 +633,8 @@ impl Oracle {
             access.place.start() / 4,
             (access.place.start() + access.place.size - 1) / 4,
         );
-        let others_wrote = sources.iter().any(|&w| self.events[w].agent != event.agent);
+        let (agent, seq) = self.observer(event);
+        let others_wrote = (sources.iter()).any(|&w| self.observer(&self.events[w]).0 != agent);
         let clock = self.agents[event.agent].clock.clone();
         let mut known = (first..=last)
             .filter_map(|w| self.observers.get(&w))
@@ -688,17 +646,17 @@ impl Oracle {
             let list = self.observers.entry(word).or_default();
             if access.reads || self.model.any_read_observes {
                 match list.iter_mut().find(|o| o.thread == access.thread) {
-                    Some(o) => o.seq = event.known_as,
+                    Some(o) => o.seq = seq,
                     None => list.push(Observer {
-                        agent: event.agent,
+                        agent,
                         thread: access.thread,
-                        seq: event.known_as,
+                        seq,
                         last: false,
                         some: false,
                     }),
                 }
             }
-            let own = |o: &Observer| o.agent == event.agent;
+            let own = |o: &Observer| o.agent == agent;
             if access.writes {
                 // Where somebody had observed something, its writer stays marked as well.
                 let any = self.model.any_read_observes && list.iter().any(|o| o.last || o.some);
@@ -730,11 +688,17 @@ impl Oracle {
         if x.agent == y.agent || clock[x.agent] >= x.known_as {
             return true;
         }
+        if self.model.copy_ends && self.ordered_by_ends(x, y) {
+            return true;
+        }
         if self.model.observed_word
             && (y.has_observed || y.has_observed_reads)
             && x.access.is_strong()
             && self.includes(x.access.scope, x.access.thread, y.access.thread)
         {
+            return true;
+        }
+        if self.model.observed_word && self.observed_since_issue(x, earlier, y) {
             return true;
         }
         x.access.writes
@@ -750,7 +714,7 @@ impl Oracle {
         let (x, y) = (&self.events[earlier].access, &self.events[later].access);
         x.place.overlaps(y.place)
             && (x.writes || y.writes)
-            && self.agents_of[x.thread] != self.agents_of[y.thread]
+            && self.agent_of(x) != self.agent_of(y)
             && !self.morally_strong(x, y)
     }
 
@@ -783,11 +747,14 @@ impl Event {
     }
 }
 
+/// Clocks of the hashed table.
+const HASHED: u32 = 16;
+
 /// The clocks of the hashed table that a place without shadow uses.
 fn hashed(place: Place) -> impl Iterator<Item = u32> {
     let (first, last) = (place.offset / 4, (place.offset + place.size - 1) / 4);
     (first..=last).map(|w| {
         let word = crate::setup::FOREIGN_BASE / 4 + u64::from(w);
-        (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 & 15
+        (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 & (HASHED - 1)
     })
 }

@@ -11,8 +11,27 @@ use std::fmt;
 pub struct Program {
     /// Each is launched at most once.
     pub kernels: Vec<Kernel>,
+    /// Graphs of kernels.
+    pub graphs: Vec<Graph>,
     /// What the host does, in order.
     pub host: Vec<HostStep>,
+}
+
+/// Kernels with edges between them, launched as one, once or several times.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Graph {
+    /// The nodes; each comes after earlier ones only.
+    pub nodes: Vec<Node>,
+}
+
+/// A kernel of a graph.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Node {
+    /// Index in [`Program::kernels`], one for each time that the graph is launched. Nobody else launches them, and they are
+    /// the same.
+    pub kernels: Vec<usize>,
+    /// The nodes that it comes after.
+    pub after: Vec<usize>,
 }
 
 /// A grid.
@@ -30,6 +49,16 @@ impl Kernel {
         let warps = self.blocks.iter().map(Block::warps).max();
         (WARP * warps.unwrap_or(1).max(1)) as u32
     }
+
+    /// Whether a fence somewhere in it reaches beyond the block: what is relaxed in it counts as a release then.
+    pub fn may_fence(&self) -> bool {
+        let ops = self.blocks.iter().flat_map(|b| &b.threads).flatten();
+        let mut fences = ops.filter_map(|op| match op {
+            Op::Fence { scope, .. } => Some(*scope),
+            _ => None,
+        });
+        fences.any(|scope| scope > Scope::Cta)
+    }
 }
 
 /// A block.
@@ -39,7 +68,12 @@ pub struct Block {
     pub threads: Vec<Vec<Op>>,
     /// How many of a warp's lanes there are: 1 (also for 0) or more. The others do nothing at all.
     pub lanes: usize,
+    /// The block's mbarriers, at most [`MBARRIERS`]: how many arrivals a phase of each waits for.
+    pub mbarriers: Vec<u32>,
 }
+
+/// Mbarriers of a block, at most.
+pub const MBARRIERS: usize = 4;
 
 impl Block {
     /// The lanes of a warp that there are.
@@ -90,6 +124,28 @@ pub enum HostStep {
         /// The stream.
         stream: usize,
     },
+    /// Enqueues a graph.
+    Graph {
+        /// Index in [`Program::graphs`].
+        graph: usize,
+        /// For the how-manieth time, from 0.
+        run: usize,
+        /// The stream.
+        stream: usize,
+    },
+}
+
+impl HostStep {
+    /// The stream that it concerns.
+    pub fn stream(self) -> usize {
+        match self {
+            HostStep::Launch { stream, .. }
+            | HostStep::Record { stream, .. }
+            | HostStep::Wait { stream, .. }
+            | HostStep::Synchronize { stream }
+            | HostStep::Graph { stream, .. } => stream,
+        }
+    }
 }
 
 /// One instruction.
@@ -106,6 +162,101 @@ pub enum Op {
     },
     /// `bar.sync` or `bar.arrive`.
     Barrier(Barrier),
+    /// Issues a copy that is carried out some time later.
+    Copy(AsyncCopy),
+    /// `cp.async.commit_group`, `cp.async.bulk.commit_group`
+    Commit(Mechanism),
+    /// `cp.async.wait_group`, `cp.async.bulk.wait_group`
+    WaitGroup {
+        /// Whose groups.
+        of: Mechanism,
+        /// How many of the youngest need not be done.
+        but: usize,
+        /// `.read`: of bulk copies only their source has been read.
+        read: bool,
+    },
+    /// `mbarrier.arrive`, with or without `expect_tx`
+    Arrive(Arrival),
+    /// Waits until this phase (from 0) of an mbarrier of the own block is over: `mbarrier.try_wait.parity` in a loop.
+    Await {
+        /// The block's mbarrier.
+        mbarrier: usize,
+        /// The phase.
+        phase: u32,
+        /// The scope of its acquire.
+        scope: Scope,
+    },
+    /// `barrier.cluster.arrive`
+    ClusterArrive {
+        /// It releases nothing by itself.
+        relaxed: bool,
+    },
+    /// `barrier.cluster.wait`
+    ClusterWait,
+}
+
+/// What groups are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    /// `cp.async`
+    Small,
+    /// `cp.async.bulk`
+    Bulk,
+}
+
+/// An asynchronous copy between global and shared memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AsyncCopy {
+    /// What it does to global memory.
+    pub what: Transfer,
+    /// Where in global memory.
+    pub place: Place,
+}
+
+/// What an asynchronous copy does to global memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Transfer {
+    /// `cp.async`: reads 4 to 16 bytes.
+    Small,
+    /// `cp.async.bulk` to shared memory, of the block whose mbarrier it completes on.
+    Fetch(Mbarrier),
+    /// `cp.async.bulk` from shared memory: stores the value in each word.
+    Put(u32),
+    /// `cp.reduce.async.bulk`: adds the value to each word.
+    Reduce(u32),
+}
+
+impl Transfer {
+    /// What it is awaited with, if it is with groups.
+    pub fn mechanism(self) -> Option<Mechanism> {
+        match self {
+            Transfer::Small => Some(Mechanism::Small),
+            Transfer::Fetch(_) => None,
+            Transfer::Put(_) | Transfer::Reduce(_) => Some(Mechanism::Bulk),
+        }
+    }
+}
+
+/// An mbarrier of a block of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mbarrier {
+    /// The block's rank in the cluster; `None`: the own block.
+    pub rank: Option<usize>,
+    /// Which.
+    pub index: usize,
+}
+
+/// An arrival at an mbarrier.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Arrival {
+    /// The mbarrier.
+    pub at: Mbarrier,
+    /// Bytes that it announces.
+    pub bytes: u32,
+    /// It releases nothing by itself.
+    pub relaxed: bool,
+    /// Its scope.
+    pub scope: Scope,
 }
 
 /// A barrier of the block.
@@ -222,7 +373,7 @@ pub enum Space {
 
 impl Space {
     /// Bytes of each.
-    pub const SIZE: u32 = 64;
+    pub const SIZE: u32 = 256;
     /// All of them.
     pub const ALL: [Space; 3] = [Space::Checked, Space::Variable, Space::Foreign];
 }
@@ -264,6 +415,44 @@ impl Program {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The kernel that a step of the host launches by itself.
+    pub fn kernel_of(&self, step: usize) -> Option<usize> {
+        match self.host.get(step) {
+            Some(HostStep::Launch { kernel, .. }) => Some(*kernel),
+            _ => None,
+        }
+    }
+
+    /// The nodes of the graph that a step of the host launches.
+    pub fn nodes(&self, step: usize) -> &[Node] {
+        match self.host.get(step) {
+            Some(HostStep::Graph { graph, .. }) => {
+                self.graphs.get(*graph).map_or(&[], |g| &g.nodes)
+            }
+            _ => &[],
+        }
+    }
+
+    /// The kernel of a node of the graph that a step of the host launches.
+    pub fn kernel_of_node(&self, step: usize, node: usize) -> Option<usize> {
+        match self.host.get(step) {
+            Some(HostStep::Graph { run, .. }) => {
+                self.nodes(step).get(node)?.kernels.get(*run).copied()
+            }
+            _ => None,
+        }
+    }
+
+    /// The step that launched a step's graph the time before.
+    pub fn run_before(&self, step: usize) -> Option<usize> {
+        let graph_of = |step: &HostStep| match *step {
+            HostStep::Graph { graph, .. } => Some(graph),
+            _ => None,
+        };
+        let graph = graph_of(self.host.get(step)?)?;
+        (self.host[..step].iter()).rposition(|s| graph_of(s) == Some(graph))
     }
 
     /// All threads: kernel, block, index in the block, instructions.
@@ -370,6 +559,66 @@ impl fmt::Display for Op {
                 write!(f, "fence.{}{}", suffix(*order), scope_name(*scope))
             }
             Op::Barrier(barrier) => barrier.fmt(f),
+            Op::Copy(copy) => copy.fmt(f),
+            Op::Commit(Mechanism::Small) => write!(f, "cp.async.commit_group"),
+            Op::Commit(Mechanism::Bulk) => write!(f, "cp.async.bulk.commit_group"),
+            Op::WaitGroup { of, but, read } => {
+                let bulk = if *of == Mechanism::Bulk { ".bulk" } else { "" };
+                let read = if *read { ".read" } else { "" };
+                write!(f, "cp.async{bulk}.wait_group{read} {but}")
+            }
+            Op::Arrive(arrival) => {
+                let order = if arrival.relaxed {
+                    "relaxed"
+                } else {
+                    "release"
+                };
+                let scope = scope_name(arrival.scope);
+                write!(f, "mbarrier.arrive.{order}{scope} {}", arrival.at)?;
+                if arrival.bytes > 0 {
+                    write!(f, ", expect {}", arrival.bytes)?;
+                }
+                Ok(())
+            }
+            Op::Await {
+                mbarrier,
+                phase,
+                scope,
+            } => {
+                let scope = scope_name(*scope);
+                write!(f, "mbarrier.wait.acquire{scope} {mbarrier}, phase {phase}")
+            }
+            Op::ClusterArrive { relaxed: true } => write!(f, "barrier.cluster.arrive.relaxed"),
+            Op::ClusterArrive { relaxed: false } => write!(f, "barrier.cluster.arrive"),
+            Op::ClusterWait => write!(f, "barrier.cluster.wait"),
+        }
+    }
+}
+
+impl fmt::Display for Mbarrier {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.rank {
+            None => write!(f, "{}", self.index),
+            Some(rank) => write!(f, "{} of block {rank} of the cluster", self.index),
+        }
+    }
+}
+
+impl fmt::Display for AsyncCopy {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let (place, bytes) = (self.place, self.place.size);
+        match self.what {
+            Transfer::Small => write!(f, "cp.async [shared], {place}, {bytes}"),
+            Transfer::Fetch(at) => {
+                write!(f, "cp.async.bulk [shared], {place}, {bytes}, mbarrier {at}")
+            }
+            Transfer::Put(v) => write!(f, "cp.async.bulk {place}, [shared: {v}], {bytes}"),
+            Transfer::Reduce(v) => {
+                write!(
+                    f,
+                    "cp.reduce.async.bulk.add.u32 {place}, [shared: {v}], {bytes}"
+                )
+            }
         }
     }
 }
@@ -387,6 +636,9 @@ impl fmt::Display for HostStep {
                 write!(f, "stream {stream} waits for event {event}")
             }
             HostStep::Synchronize { stream } => write!(f, "synchronize stream {stream}"),
+            HostStep::Graph { graph, run, stream } => {
+                write!(f, "launch graph {graph} on stream {stream} (run {run})")
+            }
         }
     }
 }
@@ -396,11 +648,21 @@ impl fmt::Display for Program {
         for step in &self.host {
             writeln!(f, "host: {step}")?;
         }
+        for (g, graph) in self.graphs.iter().enumerate() {
+            for (n, node) in graph.nodes.iter().enumerate() {
+                let (kernels, after) = (&node.kernels, &node.after);
+                writeln!(f, "graph {g} node {n}: kernels {kernels:?} after {after:?}")?;
+            }
+        }
         for (k, kernel) in self.kernels.iter().enumerate() {
             if kernel.cluster > 1 {
                 writeln!(f, "kernel {k}: clusters of {}", kernel.cluster)?;
             }
             for (b, block) in kernel.blocks.iter().enumerate() {
+                if !block.mbarriers.is_empty() {
+                    let counts = &block.mbarriers;
+                    writeln!(f, "kernel {k} block {b}: mbarriers for {counts:?} arrivals")?;
+                }
                 for (t, ops) in block.threads.iter().enumerate() {
                     let linear = block.linear(t) as usize;
                     let (warp, lane) = (linear / WARP, linear % WARP);

@@ -28,6 +28,7 @@ pub fn event(thread: usize, index: usize, access: &Access, wrote: bool) -> trace
     trace::Access {
         thread,
         index,
+        copy: None,
         place: access.place,
         reads: !matches!(access.kind, Kind::Store(_)),
         writes: wrote,
@@ -52,6 +53,7 @@ pub fn threads_of(program: &Program) -> Vec<ThreadInfo> {
                 global_block: blocks - 1,
                 cluster: clusters,
                 clustered: k.cluster > 1,
+                fenced: k.may_fence(),
                 thread,
                 linear: b.linear(thread),
             }));

@@ -40,8 +40,16 @@ fn without_kernel(program: &Program, n: usize) -> Option<Program> {
     if program.kernels.len() < 2 || n >= program.kernels.len() {
         return None;
     }
+    let nodes = || program.graphs.iter().flat_map(|g| &g.nodes);
+    if nodes().any(|node| node.kernels.contains(&n)) {
+        return Some(program.clone());
+    }
     let mut p = program.clone();
     p.kernels.remove(n);
+    let nodes = p.graphs.iter_mut().flat_map(|g| &mut g.nodes);
+    for kernel in nodes.flat_map(|node| &mut node.kernels) {
+        *kernel -= usize::from(*kernel > n);
+    }
     p.host
         .retain(|s| !matches!(*s, HostStep::Launch { kernel, .. } if kernel == n));
     for step in &mut p.host {

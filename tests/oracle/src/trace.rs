@@ -1,6 +1,6 @@
 //! What happened in one run, in the order of the instructions: sequentially consistent, so that reads-from is known.
 
-use crate::program::{HostStep, Place, WARP};
+use crate::program::{AsyncCopy, Graph, HostStep, MBARRIERS, Mechanism, Place, WARP};
 use gsan_device::layout::{Order, RaceClass, RaceKind, Scope};
 
 /// A thread's place in the program.
@@ -16,6 +16,8 @@ pub struct ThreadInfo {
     pub cluster: usize,
     /// Whether its launch has clusters of more than one block.
     pub clustered: bool,
+    /// [`Kernel::may_fence`](crate::program::Kernel::may_fence).
+    pub fenced: bool,
     /// Index in the program's block.
     pub thread: usize,
     /// Linear index in the block on a device, where warps have [`WARP`] threads.
@@ -34,8 +36,23 @@ impl ThreadInfo {
 pub struct Trace {
     /// The program's threads, numbered through.
     pub threads: Vec<ThreadInfo>,
+    /// The program's graphs.
+    pub graphs: Vec<Graph>,
+    /// The copies that were issued.
+    pub copies: Vec<CopyInfo>,
     /// What happened.
     pub items: Vec<Item>,
+}
+
+/// An asynchronous copy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CopyInfo {
+    /// Who has issued it.
+    pub thread: usize,
+    /// Which of the thread's instructions it is.
+    pub index: usize,
+    /// The copy.
+    pub copy: AsyncCopy,
 }
 
 /// What the detector has found, in terms of a trace.
@@ -89,6 +106,60 @@ pub enum Item {
         /// Who waited.
         waiters: Vec<usize>,
     },
+    /// A node of the graph that a step launches begins.
+    Node(usize, usize),
+    /// All threads of the node have left.
+    NodeEnd(usize, usize),
+    /// All nodes of the graph that a step launches have ended.
+    GraphEnd(usize),
+    /// A thread leaves its kernel.
+    Leave(usize),
+    /// A copy, by its number, is issued.
+    Issue(usize),
+    /// A copy is carried out, which an mbarrier (by its number, see [`mbarrier_number`]) learns of.
+    Completes(usize, usize),
+    /// A thread commits a group.
+    Commit(usize),
+    /// A thread has waited for groups.
+    GroupWait {
+        /// The thread.
+        thread: usize,
+        /// What of.
+        of: Mechanism,
+        /// The copies that are over, as far as this wait says.
+        over: Vec<usize>,
+    },
+    /// A thread arrives at an mbarrier.
+    MbarrierArrive {
+        /// The thread.
+        thread: usize,
+        /// The mbarrier.
+        mbarrier: usize,
+        /// It releases nothing by itself.
+        relaxed: bool,
+        /// Its scope.
+        scope: Scope,
+    },
+    /// A phase of an mbarrier is over.
+    MbarrierPhase(usize),
+    /// A thread has waited for an mbarrier.
+    MbarrierWait {
+        /// The thread.
+        thread: usize,
+        /// The mbarrier.
+        mbarrier: usize,
+        /// The scope of its acquire.
+        scope: Scope,
+    },
+    /// A thread arrives at its cluster's barrier; whether relaxed.
+    ClusterArrive(usize, bool),
+    /// A thread has waited for its cluster's barrier: all have arrived as often as it has.
+    ClusterWait(usize),
+}
+
+/// The number of a block's mbarrier.
+pub fn mbarrier_number(global_block: usize, index: usize) -> usize {
+    global_block * MBARRIERS + index
 }
 
 /// A memory instruction that was executed.
@@ -98,6 +169,8 @@ pub struct Access {
     pub thread: usize,
     /// Which instruction of the thread.
     pub index: usize,
+    /// The copy that it belongs to, which the thread has issued.
+    pub copy: Option<usize>,
     /// Where.
     pub place: Place,
     /// Whether it read.

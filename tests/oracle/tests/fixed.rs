@@ -1,6 +1,6 @@
 //! The fixed set: the same programs on every run.
 
-use gsan_oracle::campaign::{Campaign, Summary, minimise};
+use gsan_oracle::campaign::{Campaign, Constructs, Summary, minimise};
 use gsan_oracle::compare::Class;
 use gsan_oracle::setup::Format;
 
@@ -14,6 +14,7 @@ fn run(format: Format, seed: u64, programs: u64) -> Summary {
         format,
         only: None,
         sc_order: None,
+        constructs: Constructs::Classic,
     }
     .run(&|_| {})
 }

@@ -19,11 +19,14 @@ impl Run {
             global_block: b,
             cluster: b,
             clustered: false,
+            fenced: false,
             thread: i,
             linear: 32 * i as u32,
         });
         Run(Trace {
             threads: threads.collect(),
+            graphs: Vec::new(),
+            copies: Vec::new(),
             items: Vec::new(),
         })
     }
@@ -40,6 +43,7 @@ impl Run {
         let access = Access {
             thread,
             index: id,
+            copy: None,
             place: Place {
                 space: Space::Checked,
                 offset,

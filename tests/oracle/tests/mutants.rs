@@ -1,7 +1,7 @@
 //! A detector without one of its edges must not pass.
 
 use gsan_device::mutants::Edge;
-use gsan_oracle::campaign::{Bench, Campaign, Case, program_of, schedule_of};
+use gsan_oracle::campaign::{Bench, Campaign, Case, Constructs, program_of, schedule_of};
 use gsan_oracle::setup::Format;
 
 /// The reference cell tells no warps apart.
@@ -28,6 +28,7 @@ fn killer(edge: Edge, format: Format) -> Option<Case> {
         format,
         only: None,
         sc_order: None,
+        constructs: Constructs::Classic,
     };
     let whole = Bench::new(format);
     campaign.run(&|_| {}).cases.into_iter().find(|case| {

@@ -1,8 +1,11 @@
 //! Random programs, biased towards the shapes of real synchronisation: each with its halves in place most of the time,
 //! and one of them missing, too weak or too narrow often enough.
 
+mod clusters;
+mod copies;
 mod shapes;
 mod team;
+pub mod wide;
 
 use crate::program::{
     Access, Block, Condition, HostStep, Kernel, Kind, Op, Place, Program, Space, Until,
@@ -30,6 +33,8 @@ struct Generator {
     flags: u32,
     /// Per block of the kernel under construction: barriers that nobody uses yet.
     barriers: Vec<u32>,
+    /// Of the wider kind: bytes that copies use so far.
+    chunks: u32,
 }
 
 /// A block and a thread of the kernel under construction.
@@ -37,13 +42,7 @@ type Who = (usize, usize);
 
 /// A random program.
 pub fn program(seed: u64, widths: Widths) -> Program {
-    let mut g = Generator {
-        random: Random::new(seed),
-        widths,
-        program: Program::default(),
-        flags: 0,
-        barriers: Vec::new(),
-    };
+    let mut g = Generator::new(seed, widths);
     let kernels = g.random.pick(&[1, 1, 1, 2, 2, 3]);
     for _ in 0..kernels {
         g.kernel();
@@ -53,6 +52,17 @@ pub fn program(seed: u64, widths: Widths) -> Program {
 }
 
 impl Generator {
+    fn new(seed: u64, widths: Widths) -> Generator {
+        Generator {
+            random: Random::new(seed),
+            widths,
+            program: Program::default(),
+            flags: 0,
+            barriers: Vec::new(),
+            chunks: 0,
+        }
+    }
+
     fn kernel(&mut self) {
         let blocks = if self.program.kernels.is_empty() {
             2 + self.random.below(3)
@@ -91,6 +101,7 @@ impl Generator {
         let mut block = Block {
             threads: vec![Vec::new()],
             lanes: 1,
+            mbarriers: Vec::new(),
         };
         if many_threads {
             let threads = 1 + self.random.below(4);

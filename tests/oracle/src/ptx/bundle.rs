@@ -223,7 +223,7 @@ impl Bundle {
         let Some(host) = entries.first().map(|e| &e.program.host) else {
             return text;
         };
-        let streams: BTreeSet<usize> = host.iter().map(|step| stream_of(*step)).collect();
+        let streams: BTreeSet<usize> = host.iter().map(|step| step.stream()).collect();
         for stream in streams.iter().copied().chain([usize::MAX]) {
             let name = stream_name(stream);
             let _ = writeln!(
@@ -277,7 +277,7 @@ impl Shape {
             let launches = (program.host.iter())
                 .filter(|s| matches!(s, HostStep::Launch { .. }))
                 .count();
-            let streams: BTreeSet<usize> = program.host.iter().map(|s| stream_of(*s)).collect();
+            let streams: BTreeSet<usize> = program.host.iter().map(|s| s.stream()).collect();
             let clusters: Vec<usize> = program.kernels.iter().map(|k| k.cluster).collect();
             if program.kernels.len() == kernels
                 && launches == kernels
@@ -300,15 +300,6 @@ impl Shape {
             kernel.cluster = cluster;
         }
         Some(launchable(&program))
-    }
-}
-
-fn stream_of(step: HostStep) -> usize {
-    match step {
-        HostStep::Launch { stream, .. }
-        | HostStep::Record { stream, .. }
-        | HostStep::Wait { stream, .. }
-        | HostStep::Synchronize { stream } => stream,
     }
 }
 
@@ -350,7 +341,7 @@ fn without_patience(program: &Program) -> Program {
 fn steps(text: &mut String, round: usize, host: &[HostStep], entries: &[Entry]) {
     let mut recorded = BTreeSet::new();
     for step in host {
-        let stream = stream_name(stream_of(*step));
+        let stream = stream_name(step.stream());
         let lines = match *step {
             HostStep::Launch { kernel, .. } => {
                 let kernels = || entries.iter().filter_map(|e| e.program.kernels.get(kernel));
@@ -375,6 +366,7 @@ fn steps(text: &mut String, round: usize, host: &[HostStep], entries: &[Entry]) 
                 format!("wait = \"e{round}_{event}\"\nstream = \"{stream}\"\n")
             }
             HostStep::Synchronize { .. } => format!("synchronize = \"{stream}\"\n"),
+            HostStep::Graph { .. } => continue,
         };
         let _ = writeln!(text, "[[step]]\n{lines}");
     }

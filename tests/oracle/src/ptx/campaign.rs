@@ -2,7 +2,7 @@
 
 use super::emit::launchable;
 use super::run::{self, Detector, Error};
-use crate::campaign::{Case, Kind, Summary, program_of};
+use crate::campaign::{Case, Constructs, Kind, Summary, program_of};
 use crate::compare::{Outcome, Reference, compare};
 use crate::interpreter::Run;
 use crate::program::Program;
@@ -29,7 +29,7 @@ pub struct Campaign {
 
 /// The program of a seed, as it can be launched.
 pub fn program(seed: u64) -> Program {
-    launchable(&program_of(seed, Kind::of(seed)))
+    launchable(&program_of(seed, Kind::of(seed, Constructs::Classic)))
 }
 
 impl Campaign {
@@ -50,14 +50,16 @@ impl Campaign {
             at += seeds.len() as u64;
             let programs: Vec<Program> = seeds.iter().map(|&s| program(s)).collect();
             // A session follows the order of `fence.sc`s or does not.
-            let sc_order = self.sc_order.unwrap_or(Kind::of(seeds[0]).sc_order);
+            let sc_order = self
+                .sc_order
+                .unwrap_or(Kind::of(seeds[0], Constructs::Classic).sc_order);
             let judge = &judges[usize::from(sc_order)];
             match run::run(&programs, judge.detector, seeds[0]) {
                 Ok(runs) => {
                     for ((&seed, program), run) in seeds.iter().zip(&programs).zip(&runs) {
                         let kind = Kind {
                             sc_order,
-                            ..Kind::of(seed)
+                            ..Kind::of(seed, Constructs::Classic)
                         };
                         summary.note(seed, kind, judge.outcome(program, run));
                     }
@@ -85,7 +87,7 @@ fn culprit(seeds: &[u64], programs: &[Program], detector: Detector, error: &Erro
         seed,
         kind: Kind {
             sc_order: detector.sc_order,
-            ..Kind::of(seed)
+            ..Kind::of(seed, Constructs::Classic)
         },
         failures: vec![text],
         false_alarm: false,

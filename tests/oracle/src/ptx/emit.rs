@@ -86,6 +86,7 @@ pub fn launchable(program: &Program) -> Program {
             Block {
                 threads: vec![Vec::new()],
                 lanes: 1,
+                mbarriers: Vec::new(),
             },
         );
     }
@@ -309,6 +310,7 @@ impl Module {
                     self.marked(&text, at);
                 }
                 Op::Barrier(barrier) => self.marked(&barrier_text(*barrier, block), at),
+                _ => {}
             }
         }
         self.line(&format!("bra {end};"));

@@ -211,6 +211,7 @@ impl Stack {
                     follower.take()?;
                     follower.host(index, step)?;
                 }
+                HostStep::Graph { .. } => {}
             }
             follower.take()?;
         }
@@ -288,6 +289,8 @@ impl<'a> Follower<'a> {
             module,
             trace: Trace {
                 threads: semantics::threads_of(program),
+                graphs: program.graphs.clone(),
+                copies: Vec::new(),
                 items: Vec::new(),
             },
             memory: [0; MEMORY],
@@ -317,6 +320,7 @@ impl<'a> Follower<'a> {
                 stream
             }
             HostStep::Synchronize { .. } => return Ok(()),
+            HostStep::Graph { stream, .. } => stream,
         };
         self.queues[stream % STREAMS].push_back(index);
         self.settle();
@@ -367,6 +371,7 @@ impl<'a> Follower<'a> {
             },
             TraceStep::End { grid } => {
                 if let Some(&step) = self.grids.get(&grid) {
+                    self.leave(self.program.kernel_of(step));
                     self.trace.items.push(Item::KernelEnd(step));
                     if let HostStep::Launch { stream, .. } = self.program.host[step] {
                         self.running[stream % STREAMS] = false;
@@ -411,6 +416,15 @@ impl<'a> Follower<'a> {
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// A kernel's threads have left. When is not recorded: each after its last instruction.
+    fn leave(&mut self, kernel: Option<usize>) {
+        for (thread, info) in self.trace.threads.iter().enumerate() {
+            if Some(info.kernel) == kernel {
+                self.trace.items.push(Item::Leave(thread));
+            }
         }
     }
 
@@ -462,6 +476,7 @@ impl<'a> Follower<'a> {
                     waiting.push(thread);
                 }
             }
+            Some(_) => {}
             None => {
                 return Err(Error::Trace(format!(
                     "thread {thread} has no operation {op}"

@@ -1,0 +1,132 @@
+//! The detector's hooks, as instrumented code calls them.
+
+use crate::program::{Access, AsyncCopy, Kind, Transfer};
+use crate::setup::Format;
+use gsan_device::clock::State;
+use gsan_device::host::Host;
+use gsan_device::layout::{self, Op as Word, Order, PendingCopy, Scope};
+use gsan_device::reference::ReferenceCell;
+use gsan_device::wide::Wide;
+use gsan_device::{block, cluster, copies, detector};
+
+/// An expression in which the named type is a format's cell.
+macro_rules! with_cell {
+    ($format:expr, $cell:ident => $call:expr) => {
+        match $format {
+            Format::Reference => {
+                type $cell = ReferenceCell;
+                $call
+            }
+            Format::Wide => {
+                type $cell = Wide;
+                $call
+            }
+        }
+    };
+}
+
+/// The hooks of the detector with a format's cells.
+#[derive(Clone, Copy)]
+pub(super) struct Hooks(pub(super) Format);
+
+impl Hooks {
+    /// Before an access; a strong one's context.
+    pub(super) fn before(self, me: State<Host>, addr: u64, access: &Access, site: u32) -> u64 {
+        let op = word(access);
+        if access.scope == Scope::None {
+            with_cell!(self.0, C => detector::access::<C, Host>(me, addr, op, site));
+            return 0;
+        }
+        with_cell!(self.0, C => detector::strong_before::<C, Host>(me, addr, op, site))
+    }
+
+    /// After a strong access that reads.
+    pub(super) fn after(
+        self,
+        me: State<Host>,
+        addr: u64,
+        access: &Access,
+        site: u32,
+        context: u64,
+        success: bool,
+    ) {
+        let op = word(access);
+        with_cell!(self.0, C => detector::strong_after::<C, Host>(me, addr, op, site, context, success));
+    }
+
+    /// Before a copy. `phase`: the present phase of the own block's mbarrier that it completes on, or 0.
+    pub(super) fn copy(self, me: State<Host>, addr: u64, copy: &AsyncCopy, site: u32, phase: u32) {
+        let bytes = copy.place.size;
+        let weak = |access| Word::new(access, bytes, Order::Weak, Scope::None);
+        let op = match copy.what {
+            Transfer::Small => {
+                let op = weak(layout::Access::Load).asynchronous();
+                with_cell!(self.0, C => detector::access::<C, Host>(me, addr, op, site));
+                return;
+            }
+            Transfer::Fetch(_) => weak(layout::Access::Load),
+            Transfer::Put(_) => weak(layout::Access::Store),
+            Transfer::Reduce(_) => Word::new(layout::Access::Rmw, 4, Order::Relaxed, Scope::Gpu),
+        };
+        with_cell!(self.0, C => copies::issue::<C, Host>(me, addr, bytes, op, site, phase));
+        if let Transfer::Fetch(_) = copy.what {
+            // Written as a copy to `shared::cluster`, its end releases at an mbarrier of the cluster.
+            self.cluster_release(me);
+        }
+    }
+
+    /// After a wait for bulk groups.
+    pub(super) fn copy_wait(self, me: State<Host>, groups: u32) {
+        with_cell!(self.0, C => copies::wait::<C, Host>(me, groups));
+    }
+
+    /// After a wait for an mbarrier.
+    pub(super) fn waited(self, me: State<Host>, phase: u32) {
+        with_cell!(self.0, C => copies::waited::<C, Host>(me, phase));
+        self.cluster_acquire(me);
+    }
+
+    /// Before the cluster's barrier.
+    pub(super) fn cluster_arrive(self, me: State<Host>) {
+        with_cell!(self.0, C => cluster::arrive::<C, Host>(me));
+    }
+
+    /// Before a write to shared memory that others of the cluster may see.
+    pub(super) fn cluster_release(self, me: State<Host>) {
+        with_cell!(self.0, C => cluster::release::<C, Host>(me));
+    }
+
+    /// After the cluster's barrier.
+    pub(super) fn cluster_acquire(self, me: State<Host>) {
+        with_cell!(self.0, C => cluster::acquire::<C, Host>(me));
+    }
+
+    /// Before a thread leaves.
+    pub(super) fn leave(self, host: Host) {
+        let me = State::at(host, block::state(host));
+        copies::landed(me);
+        with_cell!(self.0, C => copies::leave::<C, Host>(me));
+        block::exit(host);
+    }
+}
+
+/// The name that the hooks have for a phase of an mbarrier.
+pub(super) fn phase_name(index: usize, phase: u32) -> u32 {
+    (0x40 + 8 * index as u32) | PendingCopy::PHASE | phase & 1
+}
+
+/// The hooks' word for an access.
+fn word(access: &Access) -> Word {
+    let kind = match access.kind {
+        Kind::Load => layout::Access::Load,
+        Kind::Store(_) => layout::Access::Store,
+        Kind::Cas { .. } => layout::Access::Cas,
+        Kind::Add(_) | Kind::Exchange(_) | Kind::Reduce(_) => layout::Access::Rmw,
+    };
+    let word = Word::new(kind, access.place.size, access.order, access.scope);
+    if access.volatile {
+        word.volatile()
+    } else {
+        word
+    }
+}
