@@ -83,3 +83,14 @@ fn block_wide_algorithms_of_cub_and_containers_of_libcudacxx() {
 fn clusters_and_distributed_shared_memory() {
     check("cluster.sm_90a", 8, 64, 4);
 }
+
+#[test]
+fn asynchronous_stores_copies_and_barriers_by_cuda_ptx() {
+    check("asyncp.sm_90a", 2, 64, 2);
+}
+
+#[test]
+fn tensor_core_forms() {
+    check("tc.sm_90a", 1, 32, 1);
+    check("tc100.sm_120a", 1, 32, 1);
+}

@@ -4,7 +4,7 @@
 //! products of floats of at most 11 bits of mantissa, whose sum is rounded once, at the end. Tensor cores align and cut
 //! the terms before they add them, so a sum of floats may differ from theirs in the last bits.
 
-use super::alu::round::{BF16, E4M3, E5M2, F16};
+use super::alu::round::{BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16};
 use super::ty::extend;
 
 /// Type of a matrix element.
@@ -24,6 +24,13 @@ pub enum Element {
     S4,
     U4,
     B1,
+    /// Of four bits.
+    E2m1,
+    /// The same in the middle of eight.
+    E2m1Wide,
+    /// Of six bits, at the low end of eight.
+    E2m3,
+    E3m2,
 }
 
 impl Element {
@@ -43,6 +50,9 @@ impl Element {
             "s4" => Element::S4,
             "u4" => Element::U4,
             "b1" => Element::B1,
+            "e2m1" => Element::E2m1,
+            "e2m3" => Element::E2m3,
+            "e3m2" => Element::E3m2,
             _ => return None,
         })
     }
@@ -54,7 +64,8 @@ impl Element {
             Element::F32 | Element::Tf32 | Element::S32 => 32,
             Element::F16 | Element::Bf16 => 16,
             Element::E4m3 | Element::E5m2 | Element::S8 | Element::U8 => 8,
-            Element::S4 | Element::U4 => 4,
+            Element::E2m1Wide | Element::E2m3 | Element::E3m2 => 8,
+            Element::S4 | Element::U4 | Element::E2m1 => 4,
             Element::B1 => 1,
         }
     }
@@ -87,6 +98,10 @@ impl Element {
             Element::S4 => extend(bits << 4 & 0xf0, 1, true, 8) as i64 as f64 / 16.0,
             Element::U4 => f64::from(low & 15),
             Element::B1 => f64::from(low & 1),
+            Element::E2m1 => E2M1.decode(low & 15),
+            Element::E2m1Wide => E2M1.decode(low >> 2 & 15),
+            Element::E2m3 => E2M3.decode(low & 63),
+            Element::E3m2 => E3M2.decode(low & 63),
         }
     }
 

@@ -262,6 +262,11 @@ pub enum Op {
         d: Reg,
     },
     Sleep,
+    /// A predicate of whether a register is not zero.
+    Test {
+        a: Src,
+        d: Pred,
+    },
     Alloca {
         d: Reg,
         size: Src,
@@ -623,6 +628,8 @@ pub enum MatrixOp {
         addr: Addr,
         transposed: bool,
     },
+    /// `movmatrix`: a matrix of 16-bit elements is transposed.
+    Transpose { d: Reg, a: Src },
     /// `mma.sync` and `wmma.mma`, which differ in where the elements lie.
     Multiply {
         product: Product,
@@ -633,6 +640,7 @@ pub enum MatrixOp {
         c: Box<[Src]>,
         /// Of `mma.sp`: where A's elements lie, and which lanes know.
         metadata: Option<(Src, u32)>,
+        scales: Option<Box<Scales>>,
     },
     /// `wmma.load` and `wmma.store`.
     Tile {
@@ -654,6 +662,19 @@ pub enum MatrixOp {
     GroupCommit,
     /// `wgmma.wait_group`: at most that many groups may be pending.
     GroupWait(u32),
+}
+
+/// Factors of the blocks of a row of A and of a column of B (`.block_scale`).
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Scales {
+    /// Blocks in a row or column.
+    pub blocks: usize,
+    /// A power of two, or else a float of eight bits.
+    pub powers: bool,
+    /// Of A and of B: where they lie, the byte of the first block's, and which lanes of four have them.
+    pub a: [Src; 3],
+    pub b: [Src; 3],
 }
 
 /// `wgmma.mma_async`.

@@ -134,7 +134,7 @@ pub struct Cluster {
 }
 
 /// The frame of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Frame {
     pub function: u32,
     /// First register row, predicate, and byte of local memory.
@@ -147,10 +147,11 @@ pub struct Frame {
     pub ret: u32,
 }
 
-impl Frame {
-    /// Whether it is the same call, whatever has been added.
-    fn is(self, other: Frame) -> bool {
-        Frame { extra: 0, ..self } == Frame { extra: 0, ..other }
+/// The same call, whatever has been added.
+impl PartialEq for Frame {
+    fn eq(&self, other: &Frame) -> bool {
+        let place = |f: &Frame| (f.function, f.regs, f.preds, f.local, f.ret);
+        place(self) == place(other)
     }
 }
 
@@ -187,7 +188,7 @@ pub struct Group {
 impl Group {
     pub fn joins(&self, other: &Group) -> bool {
         self.pc == other.pc
-            && self.frame.is(other.frame)
+            && self.frame == other.frame
             && self.state == other.state
             && self.stack == other.stack
     }

@@ -77,7 +77,7 @@ fn scale(bits: u32, flags: u32) -> u32 {
 }
 
 /// The power of two that a scale stands for.
-fn power(bits: u32) -> f64 {
+pub fn power(bits: u32) -> f64 {
     if bits == 0xff {
         f64::NAN
     } else {

@@ -106,15 +106,20 @@ impl Exec<'_> {
                     }
                 }
             }
-            MatrixOp::Multiply {
-                product,
-                wmma,
-                d,
-                a,
-                b,
-                c,
-                metadata,
-            } => self.multiply(warp, product, *wmma, d, [a, b, c], *metadata),
+            MatrixOp::Transpose { d, a } => {
+                let frame = warp.groups[current].frame;
+                let from = *self.row(warp, frame, *a);
+                let element = |row: usize, column: usize| {
+                    from[4 * row + column / 2] >> (16 * (column % 2)) & 0xffff
+                };
+                let mut out: Row = [0; 32];
+                for (lane, x) in out.iter_mut().enumerate() {
+                    let (row, column) = (lane / 4, 2 * (lane % 4));
+                    *x = element(column, row) | element(column + 1, row) << 16;
+                }
+                write(warp, frame, *d, &out, mask);
+            }
+            MatrixOp::Multiply { .. } => self.multiply(warp, op),
             MatrixOp::Tile { .. } => self.tile(warp, op)?,
             MatrixOp::Group(op) => self.group_product(warp, op)?,
             MatrixOp::GroupCommit => warp.groups_committed += 1,

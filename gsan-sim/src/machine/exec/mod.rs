@@ -377,6 +377,11 @@ impl Exec<'_> {
             Op::Tcgen(op) => self.tcgen05(warp, mask, op)?,
             Op::ActiveMask { d } => write(warp, frame, *d, &[u64::from(mask); 32], mask),
             Op::Sleep => return Ok(self.yield_turn(warp)),
+            Op::Test { a, d } => {
+                let row = self.row(warp, frame, *a);
+                let holds = (0..32).fold(0, |p, l| p | u32::from(row[l] != 0) << l);
+                set_predicate(warp, frame, *d, holds, mask);
+            }
             Op::Alloca { d, size, align } => self.alloca(warp, mask, *d, *size, *align)?,
             Op::StackSave { d } => {
                 let top = self.stack_top(warp);

@@ -1,8 +1,10 @@
 //! `mma.sync` and `wmma`: fragments and products of matrices that the registers of a warp hold.
 
 use super::{Exec, Failed, Halt, sparse, write};
-use crate::machine::element::{Element, Product};
-use crate::machine::ir::{MatrixOp, Reg, Role, Src};
+use crate::machine::alu::packed;
+use crate::machine::alu::round::E4M3;
+use crate::machine::element::Element;
+use crate::machine::ir::{MatrixOp, Role, Scales, Src};
 use crate::machine::state::Warp;
 use crate::machine::stop::FaultKind;
 use crate::machine::ty::Row;
@@ -60,23 +62,28 @@ pub fn left(registers: &[Row], element: Element, depth: usize) -> Vec<f64> {
 }
 
 impl Exec<'_> {
-    pub(super) fn multiply(
-        &mut self,
-        warp: &mut Warp,
-        p: &Product,
-        wmma: bool,
-        d: &[Reg],
-        sources: [&[Src]; 3],
-        metadata: Option<(Src, u32)>,
-    ) {
+    pub(super) fn multiply(&mut self, warp: &mut Warp, op: &MatrixOp) {
+        let MatrixOp::Multiply {
+            product: p,
+            wmma,
+            d,
+            a,
+            b,
+            c,
+            metadata,
+            scales,
+        } = op
+        else {
+            return;
+        };
         let frame = warp.groups[warp.current].frame;
-        let [a, b, c] = sources.map(|list| {
+        let [a, b, c] = [a, b, c].map(|list| {
             list.iter()
                 .map(|&s| *self.row(warp, frame, s))
                 .collect::<Vec<Row>>()
         });
         let place = |role: Role, element: Element, row: usize, column: usize| {
-            if !wmma {
+            if !*wmma {
                 return mma_place(role, p.rows, element, row, column);
             }
             let (rows, columns) = match role {
@@ -99,12 +106,26 @@ impl Exec<'_> {
             .map(|i| value(&a, Role::A, p.a, i / there, i % there))
             .collect();
         if let Some((metadata, selector)) = metadata {
-            let metadata = self.row(warp, frame, metadata);
-            left = sparse::spread(p, &left, metadata, selector as usize);
+            let metadata = self.row(warp, frame, *metadata);
+            left = sparse::spread(p, &left, metadata, *selector as usize);
         }
         let mut right = Vec::with_capacity(p.columns * p.depth);
         for n in 0..p.columns {
             right.extend((0..p.depth).map(|k| value(&b, Role::B, p.b, k, n)));
+        }
+        if let Some(scales) = scales {
+            // Two lanes of four have the factors of rows r and r + 8, one has those of a column.
+            self.scale(warp, scales, scales.a, &mut left, p.depth, |row, lanes| {
+                4 * (row % 8) + 2 * (lanes & 1) + row / 8
+            });
+            self.scale(
+                warp,
+                scales,
+                scales.b,
+                &mut right,
+                p.depth,
+                |column, lane| 4 * column + (lane & 3),
+            );
         }
         let mut out = vec![[0u64; 32]; d.len()];
         p.compute(
@@ -118,6 +139,31 @@ impl Exec<'_> {
         );
         for (&d, row) in d.iter().zip(&out) {
             write(warp, frame, d, row, u32::MAX);
+        }
+    }
+
+    /// Multiplies the blocks of each row (of a column) by their factors.
+    fn scale(
+        &self,
+        warp: &Warp,
+        scales: &Scales,
+        [data, byte, lanes]: [Src; 3],
+        values: &mut [f64],
+        depth: usize,
+        lane_of: impl Fn(usize, usize) -> usize,
+    ) {
+        let frame = warp.groups[warp.current].frame;
+        let [data, byte, lanes] = [data, byte, lanes].map(|s| self.row(warp, frame, s));
+        let block = depth.div_ceil(scales.blocks.max(1));
+        for (at, x) in values.iter_mut().enumerate() {
+            let lane = lane_of(at / depth, lanes[0] as usize);
+            let n = byte[0] as usize + at % depth / block;
+            let bits = (data[lane % 32] >> (8 * (n % 4)) & 0xff) as u32;
+            *x *= if scales.powers {
+                packed::power(bits)
+            } else {
+                E4M3.decode(bits & 0x7f)
+            };
         }
     }
 

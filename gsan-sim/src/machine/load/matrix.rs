@@ -8,7 +8,7 @@ use super::operand::{invalid, unsupported};
 use crate::machine::alu::Mods;
 use crate::machine::element::{Element, Product};
 use crate::machine::exec::sparse;
-use crate::machine::ir::{GroupProduct, MatrixOp, Op, PredSrc, Reg, Space, Src};
+use crate::machine::ir::{GroupProduct, MatrixOp, Op, PredSrc, Reg, Scales, Space, Src};
 use crate::machine::ty::Ty;
 
 /// `m16n8k32` as three numbers.
@@ -49,6 +49,10 @@ fn is_sum(operand: Element, sum: Element) -> bool {
         Element::F16 | Element::E4m3 | Element::E5m2 => {
             matches!(sum, Element::F16 | Element::F32)
         }
+        Element::E2m1Wide | Element::E2m3 | Element::E3m2 => {
+            matches!(sum, Element::F16 | Element::F32)
+        }
+        Element::E2m1 => sum == Element::F32,
         Element::Bf16 | Element::Tf32 => sum == Element::F32,
         Element::F64 => sum == Element::F64,
         Element::S8 | Element::U8 | Element::S4 | Element::U4 | Element::B1 => sum == Element::S32,
@@ -63,6 +67,15 @@ impl<'a> Decoder<'_, 'a> {
             "mma" => self.mma(i, mods),
             "wmma" => self.wmma(i, mods),
             "wgmma" => self.wgmma(i, mods),
+            "movmatrix" => {
+                if !mods.has("m8n8") || !mods.has("trans") || mods.ty() != Some(Ty::B16) {
+                    return unsupported("");
+                }
+                let d = self.target(self.operand(i, 0)?)?.slot;
+                let a = self.source(self.operand(i, 1)?, Ty::B32)?;
+                self.emit(Op::Matrix(Box::new(MatrixOp::Transpose { d, a })));
+                Ok(())
+            }
             _ => self.move_matrices(i, mods),
         }
     }
@@ -109,17 +122,28 @@ impl<'a> Decoder<'_, 'a> {
     }
 
     fn mma(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
-        let types = elements(mods.words);
+        let mut types = elements(mods.words);
+        let kind = mods.words.iter().find_map(|w| w.strip_prefix("kind::"));
+        match kind {
+            None | Some("mxf4" | "mxf4nvf4") => {}
+            // Every element takes eight bits.
+            Some("f8f6f4" | "mxf8f6f4") => {
+                for ty in types.iter_mut().filter(|ty| **ty == Element::E2m1) {
+                    *ty = Element::E2m1Wide;
+                }
+            }
+            Some(_) => return unsupported(""),
+        }
         let (Some([rows, columns, depth]), &[d, a, b, c]) = (shape(mods.words), &types[..]) else {
             return unsupported("");
         };
-        // Volta's form with 8 rows has its own fragments; those with scales or gaps have more operands.
+        // Volta's form with 8 rows has its own fragments.
         let whole = (depth * a.bits() as usize).is_multiple_of(128) || a == Element::F64;
         if !matches!((rows, columns), (8 | 16, 8))
             || !whole
             || !mods.has("row")
             || !mods.has("col")
-            || mods.words.iter().any(|w| w.starts_with("kind::"))
+            || kind.is_none() && (a == Element::E2m1 || b == Element::E2m1)
         {
             return unsupported("");
         }
@@ -137,11 +161,64 @@ impl<'a> Decoder<'_, 'a> {
         let sparse = mods.has("sp") || mods.has("sp::ordered_metadata");
         let there = if sparse { depth / 2 } else { depth };
         let fragments = [rows * there, depth * columns, rows * columns];
-        if !sparse {
-            return self.multiply(i, product, false, fragments, None);
+        let (metadata, next) = if sparse {
+            (Some(self.metadata(i, 4, &product)?), 6)
+        } else {
+            (None, 4)
+        };
+        let scales = self.scales(i, mods, next)?;
+        if scales.is_some() && (sparse || rows != 16) {
+            return unsupported("");
         }
-        let metadata = self.metadata(i, 4, &product)?;
-        self.multiply(i, product, false, fragments, Some(metadata))
+        self.multiply(i, product, false, fragments, metadata, scales)
+    }
+
+    /// The operands of `.block_scale`, from that one on: for A and for B the data and `{byte, lanes}`.
+    fn scales(
+        &mut self,
+        i: &Instruction<'a>,
+        mods: &Mods<'_>,
+        first: usize,
+    ) -> Decoded<Option<Box<Scales>>> {
+        if !mods.has("block_scale") {
+            return Ok(None);
+        }
+        let count = mods
+            .words
+            .iter()
+            .find_map(|w| match w.strip_prefix("scale_vec::")? {
+                "1X" => Some(1),
+                "2X" => Some(2),
+                "4X" => Some(4),
+                _ => None,
+            });
+        let powers = mods.has("ue8m0");
+        let blocks = match (count, mods.has("kind::mxf8f6f4"), powers) {
+            (Some(n), _, _) => n,
+            // What the kind has, where nothing is said.
+            (None, true, _) => 1,
+            (None, false, true) => 2,
+            (None, false, false) => 4,
+        };
+        if !powers && !mods.has("ue4m3") {
+            return unsupported("");
+        }
+        let mut sides = [[0; 3]; 2];
+        for (n, side) in sides.iter_mut().enumerate() {
+            let data = self.source(self.operand(i, first + 2 * n)?, Ty::B32)?;
+            let ids = self.sources(self.operand(i, first + 2 * n + 1)?, Ty::U16)?;
+            let [byte, lanes] = ids[..] else {
+                return unsupported("number of operands");
+            };
+            *side = [data, byte, lanes];
+        }
+        let [a, b] = sides;
+        Ok(Some(Box::new(Scales {
+            blocks,
+            powers,
+            a,
+            b,
+        })))
     }
 
     /// The operands that say where the elements of a sparse matrix lie, from that one on.
@@ -197,7 +274,7 @@ impl<'a> Decoder<'_, 'a> {
                 wmma_room(b, depth * columns),
                 rows * columns,
             ];
-            return self.multiply(i, product, true, fragments, None);
+            return self.multiply(i, product, true, fragments, None, None);
         }
         let ([element], store) = (&types[..], mods.has("store")) else {
             return unsupported("");
@@ -251,6 +328,7 @@ impl<'a> Decoder<'_, 'a> {
         wmma: bool,
         fragments: [usize; 3],
         metadata: Option<(Src, u32)>,
+        scales: Option<Box<Scales>>,
     ) -> Decoded<()> {
         let Product { a, b, c, d, .. } = product;
         if !is_sum(a, d) || !is_sum(b, c) || a.bits() != b.bits() {
@@ -282,6 +360,7 @@ impl<'a> Decoder<'_, 'a> {
             b: next(),
             c: next(),
             metadata,
+            scales,
         })));
         Ok(())
     }

@@ -22,7 +22,7 @@ pub fn decode<'a>(d: &mut Decoder<'_, 'a>, i: &Instruction<'a>) -> Decoded<()> {
         | "griddepcontrol" | "pmevent" | "alloca" | "stacksave" | "stackrestore" => {
             d.control(i, &mods)
         }
-        "ldmatrix" | "stmatrix" | "mma" | "wmma" | "wgmma" => d.matrix(i, &mods),
+        "ldmatrix" | "stmatrix" | "movmatrix" | "mma" | "wmma" | "wgmma" => d.matrix(i, &mods),
         "tcgen05" => d.tcgen05(i, &mods),
         "multimem" => unsupported("a multicast object needs several devices"),
         "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" | "istypep" => {

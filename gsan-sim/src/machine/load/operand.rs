@@ -182,6 +182,12 @@ impl<'a> Decoder<'_, 'a> {
     /// A predicate to read.
     pub fn predicate_source(&mut self, operand: &Operand<'a>) -> Decoded<PredSrc> {
         match operand {
+            Operand::Name(name @ "%is_explicit_cluster") => {
+                let value = self.named(name, 0)?;
+                let p = self.fresh_predicate();
+                self.emit(Op::Test { a: value, d: p });
+                Ok(PredSrc::slot(p, false))
+            }
             Operand::Name(name) => Ok(PredSrc::slot(self.predicate(name)?, false)),
             Operand::Not(inner) => Ok(self.predicate_source(inner)?.not()),
             Operand::Int(0) => Ok(PredSrc::FALSE),

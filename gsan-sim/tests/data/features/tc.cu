@@ -1,0 +1,17 @@
+#include "c.h"
+#include <cuda_fp16.h>
+// mma.sync forms by inline text: fp8, s4, f16 accumulators, sparse; ldmatrix, stmatrix of every shape
+K(k) {
+  unsigned t = threadIdx.x, l = t % 32; __shared__ alignas(128) unsigned short sm[512]; for (int i = t; i < 512; i += blockDim.x) sm[i] = i; __syncthreads(); unsigned r[4], a = (unsigned)__cvta_generic_to_shared(sm) + l % 32 * 16;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(a)); CHECK(1, r[1] == ((8 + l / 4) * 8 + l % 4 * 2) * 0x10001u + 0x10000);
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(a)); CHECK(2, (r[0] & 0xffff) == (l % 4 * 2) * 8 + l / 4);
+  float d[4] = {0, 0, 0, 0}; unsigned A[4], B[2]; for (auto &x : A) x = 0x38383838; for (auto &x : B) x = 0x40404040; asm volatile("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(A[0]), "r"(A[1]), "r"(A[2]), "r"(A[3]), "r"(B[0]), "r"(B[1])); CHECK(3, d[0] == 64 && d[3] == 64);
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(A[0]), "r"(A[1]), "r"(A[2]), "r"(A[3]), "r"(B[0]), "r"(B[1])); CHECK(4, d[0] == 64 + 32);
+  double D[2] = {1, 2}; asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(D[0]), "+d"(D[1]) : "d"(2.0), "d"(3.0)); CHECK(5, D[0] == 25 && D[1] == 26);
+  unsigned h[2] = {0x3c003c00, 0x3c003c00}; unsigned one = 0x3c003c00; asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0,%1}, {%2,%2,%2,%2}, {%2,%2}, {%0,%1};" : "+r"(h[0]), "+r"(h[1]) : "r"(one)); CHECK(6, h[0] == 0x4c404c40);
+  int I[4] = {1, 1, 1, 1}; asm volatile("mma.sync.aligned.m16n8k64.row.col.satfinite.s32.s4.u4.s32 {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%5,%5}, {%0,%1,%2,%3};" : "+r"(I[0]), "+r"(I[1]), "+r"(I[2]), "+r"(I[3]) : "r"(0xffffffff), "r"(0x22222222)); CHECK(7, I[0] == 1 - 128);
+  int J[4] = {0, 0, 0, 0}; asm volatile("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%5,%5}, {%0,%1,%2,%3};" : "+r"(J[0]), "+r"(J[1]), "+r"(J[2]), "+r"(J[3]) : "r"(0xffffffff), "r"(0x11111111)); CHECK(8, J[0] == 64);
+  float e[4] = {0, 0, 0, 0}; asm volatile("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4,%4,%4}, {%0,%1,%2,%3}, %5, 0x0;" : "+f"(e[0]), "+f"(e[1]), "+f"(e[2]), "+f"(e[3]) : "r"(one), "r"(0x44444444)); CHECK(9, e[0] == 16);
+  unsigned w = l; asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" :: "r"(a), "r"(w * 0x10001)); __syncwarp(); CHECK(10, sm[l / 4 * 8 + l % 4 * 2] == l || t >= 32); asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(w) : "r"((l / 4 * 8 + l % 4 * 2) * 0x10001u + 0x10000)); CHECK(11, (w & 0xffff) == l % 4 * 16 + l / 4 && w >> 16 == (l % 4 * 2 + 1) * 8 + l / 4);
+  float f[4] = {0, 0, 0, 0}; asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};" : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3]) : "r"(0x3f800000)); CHECK(12, f[2] == 8); float g[4] = {0, 0, 0, 0}; asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};" : "+f"(g[0]), "+f"(g[1]), "+f"(g[2]), "+f"(g[3]) : "r"(0x3f803f80)); CHECK(13, g[1] == 16);
+}
