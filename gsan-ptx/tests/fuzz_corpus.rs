@@ -4,6 +4,7 @@
 mod common;
 
 use common::STUB;
+use gsan_ptx::ast::Item;
 use gsan_ptx::tokens::Tokens;
 use gsan_ptx::{Options, instrument, parse, parse_bytes};
 use std::path::Path;
@@ -27,12 +28,28 @@ fn check(name: &str, bytes: &[u8]) {
         stale_nc: false,
         ..plain
     };
-    for options in [plain, part, off] {
+    let apart = Options {
+        apart: true,
+        ..plain
+    };
+    for options in [plain, part, off, apart] {
         match instrument(text, &options) {
             Err(error) => assert!(!error.to_string().is_empty(), "{name}"),
             Ok(result) => {
                 assert!(result.user_text() == text, "{name}: more than insertions");
-                parse(&result.text).unwrap_or_else(|e| panic!("{name}: {e}"));
+                let again = parse(&result.text).unwrap_or_else(|e| panic!("{name}: {e}"));
+                let beside = result.needs.module(STUB).unwrap();
+                let runtime = match options.apart && !result.already_linked {
+                    true => parse(&beside).unwrap(),
+                    false => again,
+                };
+                for hook in result.needs.calls.names() {
+                    let defines = |i: &Item<'_>| matches!(i, Item::Function(f) if f.name == hook && f.body.is_some());
+                    assert!(runtime.items.iter().any(defines), "{name}: {hook}");
+                }
+                if options.apart {
+                    continue;
+                }
                 let twice = instrument(&result.text, &plain).unwrap();
                 assert!(
                     twice.already_linked && twice.text == result.text,

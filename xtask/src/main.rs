@@ -2,6 +2,8 @@
 
 mod bench;
 mod bundle;
+mod inline_ptx;
+mod parallel;
 mod parity;
 mod process;
 mod ptx;
@@ -22,7 +24,7 @@ cargo xtask TASK
   ptx                    rebuild the runtime's and the Rust test kernels' PTX
   ptx --check            rebuild them beside the checked-in ones and compare
   ptx --only NAME        rebuild one: `runtime` or a folder of tests/kernels/rust
-  ptxas                  assemble all PTX, plain and instrumented, with NVIDIA's ptxas
+  ptxas                  assemble all PTX, plain and instrumented, and scenarios' own PTX, with NVIDIA's ptxas
   ptxas --corpus [FILE]  assemble compilers' PTX instrumented, with registers and spills before and after, as `test` does
   ptxas --selection      the same for the files that are checked in, which is what `test` does without ../shared/corpus
   ptxas --fetch          get ptxas from PyPI, for this tree only

@@ -1,5 +1,7 @@
 //! `cargo xtask ptxas`: NVIDIA's assembler says whether a GPU's driver would take the PTX. It needs no GPU.
 
+use crate::inline_ptx::{self, Inline};
+use crate::parallel;
 use crate::process::{self, Context, Failure, Result, capture, cargo, files_in, root, target_dir};
 use crate::ptxas_table;
 use std::fs;
@@ -55,7 +57,7 @@ pub fn fetch() -> Result {
     Ok(())
 }
 
-/// Every checked-in PTX file, as it is and instrumented.
+/// Every checked-in PTX file, as it is and instrumented, and the texts of scenarios.
 pub fn assemble_all() -> Result {
     process::run(cargo().args(["build", "--quiet", "--package", "gsan-cli"]))?;
     assemble_all_with(&program())
@@ -71,46 +73,103 @@ pub fn program() -> PathBuf {
 /// The same, with a program that is built already.
 pub fn assemble_all_with(gsan: &Path) -> Result {
     let ptxas = find().ok_or_else(|| Failure::new("no ptxas: `cargo xtask ptxas --fetch`"))?;
-    let scratch = target_dir().join("instrumented");
-    let mut failures = Vec::new();
-    let mut assembled = 0;
+    let jobs = jobs()?;
+    let done = parallel::map(&jobs, |job| job.run(&ptxas, gsan));
+    let failures: Vec<String> = done
+        .into_iter()
+        .filter_map(|done| done.err().map(|failure| failure.to_string()))
+        .collect();
+    if !failures.is_empty() {
+        return Err(Failure::new(failures.join("\n")));
+    }
+    let count = |of: fn(&Job) -> bool| jobs.iter().filter(|job| of(job)).count();
+    println!(
+        "ptxas took {} files as they are, {} instrumented, and {} texts of scenarios",
+        count(|job| matches!(
+            job,
+            Job::File {
+                instrument: false,
+                ..
+            }
+        )),
+        count(|job| matches!(
+            job,
+            Job::File {
+                instrument: true,
+                ..
+            }
+        )),
+        count(|job| matches!(job, Job::Inline(_))),
+    );
+    Ok(())
+}
+
+/// Something to assemble.
+enum Job {
+    /// A file, as it is or instrumented; with `part` it calls functions of others.
+    File {
+        path: PathBuf,
+        part: bool,
+        instrument: bool,
+    },
+    /// A scenario's own text, as it is: what instrumentation does to such texts the files show.
+    Inline(Inline),
+}
+
+fn jobs() -> Result<Vec<Job>> {
+    const RUNTIME: &str = "gsan-device/ptx";
+    let mut jobs = Vec::new();
     for folder in [
-        "gsan-device/ptx",
+        RUNTIME,
         "tests/kernels/rust/ptx",
         "tests/kernels/cuda/ptx",
         SEPARATE,
         "tests/kernels/ptx",
     ] {
-        for file in files_in(&root().join(folder), "ptx") {
-            let mut check = |file: &Path| match assemble(&ptxas, file, folder == SEPARATE) {
-                Ok(()) => assembled += 1,
-                Err(failure) => failures.push(failure.to_string()),
-            };
-            check(&file);
-            if folder == "gsan-device/ptx" {
-                continue;
-            }
-            let out = scratch
-                .join(folder.replace('/', "-"))
-                .join(file.file_name().unwrap_or_default());
-            process::write(&out, "")?;
-            match capture(
-                Command::new(gsan)
-                    .arg("instrument")
-                    .arg(&file)
-                    .arg("-o")
-                    .arg(&out),
-            ) {
-                Ok(_) => check(&out),
-                Err(failure) => failures.push(failure.to_string()),
+        for path in files_in(&root().join(folder), "ptx") {
+            for instrument in [true, false] {
+                if !instrument || folder != RUNTIME {
+                    jobs.push(Job::File {
+                        path: path.clone(),
+                        part: folder == SEPARATE,
+                        instrument,
+                    });
+                }
             }
         }
     }
-    if !failures.is_empty() {
-        return Err(Failure::new(failures.join("\n")));
+    jobs.extend(inline_ptx::all()?.into_iter().map(Job::Inline));
+    Ok(jobs)
+}
+
+impl Job {
+    fn run(&self, ptxas: &Path, gsan: &Path) -> Result {
+        let scratch = |name: &str| target_dir().join("instrumented").join(name);
+        match self {
+            Job::File {
+                path,
+                part,
+                instrument: false,
+            } => assemble(ptxas, path, *part),
+            Job::File { path, part, .. } => {
+                let name = path.strip_prefix(root()).unwrap_or(path).to_string_lossy();
+                let out = scratch(&name.replace('/', "-"));
+                process::write(&out, "")?;
+                let mut instrument = Command::new(gsan);
+                instrument.arg("instrument").arg(path).arg("-o").arg(&out);
+                capture(&mut instrument)?;
+                assemble(ptxas, &out, *part)
+            }
+            Job::Inline(inline) => {
+                let name = inline.place.replace(['/', ':'], "-");
+                let file = scratch(&format!("{name}.ptx"));
+                process::write(&file, &inline.text)?;
+                let part = inline.text.contains(".extern .func");
+                let about = |failure| Failure::new(format!("{}: {failure}", inline.place));
+                assemble(ptxas, &file, part).map_err(about)
+            }
+        }
     }
-    println!("ptxas took {assembled} files");
-    Ok(())
 }
 
 /// For the oldest target that the text allows. Whole programs, or with `part` files that call functions of others.

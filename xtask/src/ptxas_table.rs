@@ -1,17 +1,13 @@
 //! `cargo xtask ptxas --corpus`: the corpus of compilers' PTX, as it is and instrumented, through ptxas for every target
 //! that a file allows, with the registers and spills of both.
 
+use crate::parallel;
 use crate::process::{self, Failure, Result, capture, cargo, files_in, root, target_dir};
 use crate::ptxas;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-
-/// How many assemblers run at once: each may take some hundred megabytes, and 8 GB before its limit stops it.
-const AT_A_TIME: usize = 2;
 
 /// Files that ptxas refuses before anybody touches them, and what it says.
 const REFUSED: [(&str, &str); 2] = [
@@ -119,32 +115,16 @@ struct Tools<'a> {
 }
 
 impl Tools<'_> {
-    /// As many at a time as [`AT_A_TIME`] says; the answers in the order of the files.
     fn check_all(&self, files: &[PathBuf]) -> Vec<Checked> {
-        let next = AtomicUsize::new(0);
-        let done: Mutex<Vec<(usize, Checked)>> = Mutex::new(Vec::new());
-        std::thread::scope(|scope| {
-            for _ in 0..AT_A_TIME {
-                scope.spawn(|| {
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(file) = files.get(index) else { break };
-                        let mut checked = Checked::default();
-                        if let Err(failure) = self.check(file, &mut checked) {
-                            checked
-                                .failures
-                                .push(format!("{}: {failure}", short_name(file)));
-                        }
-                        done.lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .push((index, checked));
-                    }
-                });
+        parallel::map(files, |file| {
+            let mut checked = Checked::default();
+            if let Err(failure) = self.check(file, &mut checked) {
+                checked
+                    .failures
+                    .push(format!("{}: {failure}", short_name(file)));
             }
-        });
-        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        done.sort_by_key(|(index, _)| *index);
-        done.into_iter().map(|(_, checked)| checked).collect()
+            checked
+        })
     }
 
     fn check(&self, file: &Path, into: &mut Checked) -> Result {

@@ -175,9 +175,10 @@ fn ptxas_steps(steps: &mut Steps, extent: Extent) {
             None => work().map(|()| Outcome::Passed),
         });
     };
-    step("ptxas takes all PTX, plain and instrumented", &|| {
-        ptxas::assemble_all()
-    });
+    step(
+        "ptxas takes all PTX, plain and instrumented, and that of scenarios",
+        &|| ptxas::assemble_all(),
+    );
     let name = if ptxas_table::whole_corpus().is_some() {
         "ptxas takes the whole corpus, instrumented"
     } else {
