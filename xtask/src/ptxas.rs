@@ -11,8 +11,8 @@ use std::process::Command;
 /// PTX ISA 9.0, what a 580-series driver (CUDA 13.0) takes: a file that passes here loads there.
 const PACKAGE: &str = "nvidia-cuda-nvcc==13.0.88";
 
-/// ptxas has been seen to run away: 10 minutes, 12 GB.
-pub const LIMITS: &str = "ulimit -v 8000000; exec timeout 120 \"$@\"";
+/// ptxas has been seen to run away: 10 minutes, 12 GB. The time is the processor's, for machines that do other things too.
+pub const LIMITS: &str = "ulimit -v 8000000; ulimit -t 120; exec timeout 1200 \"$@\"";
 
 /// Parts of a program.
 const SEPARATE: &str = "tests/kernels/separate/ptx";
