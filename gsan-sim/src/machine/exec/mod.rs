@@ -367,6 +367,7 @@ impl Exec<'_> {
                 return self.barrier(warp, mask, b);
             }
             Op::ClusterBarrier { arrive, wait } => {
+                self.note(warp, frame, pc, mask);
                 return self.cluster_barrier(warp, mask, *arrive, *wait);
             }
             Op::GridWait => return Ok(self.grid_wait(warp, mask)),
