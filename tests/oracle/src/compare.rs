@@ -473,13 +473,22 @@ impl Explain<'_> {
     /// What the word's cell no longer knew.
     fn history(&self, x: usize, y: usize) -> Class {
         let events = &self.ptx.events;
+        // A copy is looked at when it is issued and when it is over.
+        let span = |e: usize| self.ptx.looked_at(e);
+        let (x, y) = if span(y).0 < span(x).0 {
+            (y, x)
+        } else {
+            (x, y)
+        };
+        let (from, to) = (span(x).0, span(x).1.max(span(y).1));
         let (a, b) = (events[x].access, events[y].access);
         let block = |e: usize| self.run.trace.threads[events[e].access.thread].global_block;
         let shared = |e: usize| {
             let p = events[e].access.place;
             p.shares_word(a.place) && p.shares_word(b.place)
         };
-        let between = || (x + 1..y).filter(|&e| shared(e));
+        let inside = |e: usize| span(e).1 > from && span(e).0 < to;
+        let between = || (0..events.len()).filter(|&e| e != x && e != y && inside(e) && shared(e));
         let written = a.writes && between().any(|e| events[e].access.writes);
         let read = a.reads && between().any(|e| events[e].access.reads && block(e) == block(x));
         let mut readers: Vec<usize> = (0..=y)

@@ -143,6 +143,7 @@ fn main() -> ExitCode {
             max_failures: args.max_failures,
             format,
             sc_order: args.sc_order,
+            constructs: args.constructs(),
         }
         .run(&progress)
     } else {
@@ -191,7 +192,7 @@ fn explain(summary: &Summary, shrink: usize, small: impl Fn(&Case) -> (Program, 
 
 fn print(args: &Args) {
     if args.ptx {
-        let program = ptx::campaign::program(args.seed);
+        let program = ptx::campaign::program(args.seed, args.constructs());
         let mut module = ptx::emit::Module::new(1, None);
         module.add(&program);
         print!("{program}\n{}", module.text);

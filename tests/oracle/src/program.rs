@@ -445,6 +445,21 @@ impl Program {
         }
     }
 
+    /// The node of a graph whose kernel it is: graph, node, and for which of the graph's launches.
+    pub fn node_of(&self, kernel: usize) -> Option<(usize, usize, usize)> {
+        self.graphs.iter().enumerate().find_map(|(g, graph)| {
+            graph.nodes.iter().enumerate().find_map(|(n, node)| {
+                let run = node.kernels.iter().position(|&k| k == kernel)?;
+                Some((g, n, run))
+            })
+        })
+    }
+
+    /// Whether it is the same as an earlier one, for a graph's next launch.
+    pub fn is_repeated(&self, kernel: usize) -> bool {
+        self.node_of(kernel).is_some_and(|(_, _, run)| run > 0)
+    }
+
     /// The step that launched a step's graph the time before.
     pub fn run_before(&self, step: usize) -> Option<usize> {
         let graph_of = |step: &HostStep| match *step {

@@ -2,6 +2,7 @@
 //!
 //! One test at a time: there is one simulated GPU in a process.
 
+use gsan_oracle::campaign::Constructs;
 use gsan_oracle::compare::Class;
 use gsan_oracle::ptx::bundle::{self, Bundle, Kind};
 use gsan_oracle::ptx::campaign::{Campaign, minimise, program};
@@ -13,7 +14,12 @@ static SIMULATOR: Mutex<()> = Mutex::new(());
 
 /// Runs them and fails with the first failing one, made small.
 #[track_caller]
-fn run(format: Format, seed: u64, programs: u64) -> gsan_oracle::campaign::Summary {
+fn run(
+    format: Format,
+    constructs: Constructs,
+    seed: u64,
+    programs: u64,
+) -> gsan_oracle::campaign::Summary {
     let _alone = SIMULATOR.lock().unwrap_or_else(PoisonError::into_inner);
     let campaign = Campaign {
         seed,
@@ -22,6 +28,7 @@ fn run(format: Format, seed: u64, programs: u64) -> gsan_oracle::campaign::Summa
         max_failures: 1,
         format,
         sc_order: None,
+        constructs,
     };
     let summary = campaign.run(&|_| {});
     if let Some(case) = summary.cases.first() {
@@ -37,7 +44,7 @@ fn run(format: Format, seed: u64, programs: u64) -> gsan_oracle::campaign::Summa
 
 #[test]
 fn the_wide_cell_agrees_with_the_oracle_the_whole_way() {
-    let summary = run(Format::Wide, 1_000_000, 120);
+    let summary = run(Format::Wide, Constructs::Classic, 1_000_000, 120);
     let racy = summary.racy as f64 / summary.programs as f64;
     assert!((0.3..0.9).contains(&racy), "{racy} of the programs race");
     assert!(summary.racy_found as f64 > 0.8 * summary.racy as f64);
@@ -46,12 +53,12 @@ fn the_wide_cell_agrees_with_the_oracle_the_whole_way() {
 
 #[test]
 fn the_reference_cell_agrees_with_the_oracle_the_whole_way() {
-    run(Format::Reference, 2_000_000, 60);
+    run(Format::Reference, Constructs::Classic, 2_000_000, 60);
 }
 
 #[test]
 fn every_operation_has_its_line() {
-    let programs: Vec<_> = (0..20).map(program).collect();
+    let programs: Vec<_> = (0..20).map(|s| program(s, Constructs::Classic)).collect();
     let packed = Module::pack(&programs.iter().collect::<Vec<_>>(), Some(5));
     for (n, program) in programs.iter().enumerate() {
         let mut expected = Vec::new();

@@ -221,10 +221,17 @@ impl Generator {
         let broken = self.random.below(20);
         for round in 0..rounds {
             for (i, &who) in producers.iter().enumerate() {
-                if round > 0 && broken != 0 {
+                let store = Kind::Store(round + 1);
+                let too_early = round > 0 && broken == 0;
+                if too_early {
+                    self.plain(who, store, Self::word(data, i));
+                }
+                if round > 0 {
                     self.await_phase(who, empty, round - 1);
                 }
-                self.plain(who, Kind::Store(round + 1), Self::word(data, i));
+                if !too_early {
+                    self.plain(who, store, Self::word(data, i));
+                }
                 let at = Mbarrier {
                     rank: None,
                     index: full,

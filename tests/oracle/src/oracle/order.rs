@@ -78,6 +78,7 @@ struct CopyState {
     /// How many accesses there were then.
     issued_at: usize,
     end: Option<Point>,
+    ended_at: usize,
     /// Others had observed it by then, and its end says nothing more.
     end_unseen: bool,
 }
@@ -112,6 +113,7 @@ impl Orders {
             issue: None,
             issued_at: 0,
             end: None,
+            ended_at: 0,
             end_unseen: false,
         });
         Orders {
@@ -536,6 +538,7 @@ impl Oracle {
                 .range(words)
                 .any(|(_, list)| list.iter().any(others));
         self.order.copies[copy].end_unseen = unseen;
+        self.order.copies[copy].ended_at = self.events.len();
         self.order.copies[copy].end = Some(Point { agent, seq, clock });
     }
 
@@ -591,6 +594,23 @@ impl Oracle {
             p.0 == q.0 || q.2[p.0] >= p.1 || p.2[q.0] >= q.1
         };
         !a.is_empty() && !b.is_empty() && a.iter().all(|p| b.iter().all(|q| ordered(p, q)))
+    }
+
+    /// When the detector looks at an access, first and last, in terms of the accesses of which each has two units: a copy is looked at
+    /// between accesses.
+    pub fn looked_at(&self, event: usize) -> (usize, usize) {
+        let own = 2 * event + 1;
+        match self.events[event]
+            .access
+            .copy
+            .map(|c| &self.order.copies[c])
+        {
+            Some(copy) => {
+                let end = copy.end.as_ref().map_or(own, |_| 2 * copy.ended_at);
+                (2 * copy.issued_at, end)
+            }
+            None => (own, own),
+        }
     }
 
     /// Where the detector looks at an access: agent, number, what comes before.

@@ -8,6 +8,7 @@
 //! kernels can be one ([`Module::pack`]). The scenario runs them several times, and zeroes their memory in between.
 
 use super::emit::{self, Module, launchable, packed_name};
+use crate::campaign::Constructs;
 use crate::compare::{Class, Reference, compare};
 use crate::interpreter;
 use crate::program::{HostStep, Op, Program, Space};
@@ -106,7 +107,7 @@ impl Bundle {
         let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
         while entries.len() < size {
             *seed = seed.wrapping_add(1);
-            let Some(program) = shape.apply(campaign::program(*seed)) else {
+            let Some(program) = shape.apply(campaign::program(*seed, Constructs::Classic)) else {
                 continue;
             };
             let clean = counts.get(&Kind::Clean).copied().unwrap_or(0);
@@ -273,7 +274,7 @@ impl Shape {
         let kernels = KERNELS[n % KERNELS.len()];
         loop {
             *seed = seed.wrapping_add(1);
-            let program = campaign::program(*seed);
+            let program = campaign::program(*seed, Constructs::Classic);
             let launches = (program.host.iter())
                 .filter(|s| matches!(s, HostStep::Launch { .. }))
                 .count();

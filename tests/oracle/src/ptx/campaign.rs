@@ -25,11 +25,13 @@ pub struct Campaign {
     pub format: Format,
     /// Whether the detector follows the order of `fence.sc`s; `None`: in some batches.
     pub sc_order: Option<bool>,
+    /// What the programs are made of.
+    pub constructs: Constructs,
 }
 
 /// The program of a seed, as it can be launched.
-pub fn program(seed: u64) -> Program {
-    launchable(&program_of(seed, Kind::of(seed, Constructs::Classic)))
+pub fn program(seed: u64, constructs: Constructs) -> Program {
+    launchable(&program_of(seed, Kind::of(seed, constructs)))
 }
 
 impl Campaign {
@@ -41,6 +43,7 @@ impl Campaign {
                 sc_order,
             })
         });
+        let constructs = self.constructs;
         let mut summary = Summary::default();
         let mut at = 0;
         while at < self.programs && summary.cases.len() < self.max_failures {
@@ -48,24 +51,26 @@ impl Campaign {
                 .map(|i| self.seed.wrapping_add(i))
                 .collect();
             at += seeds.len() as u64;
-            let programs: Vec<Program> = seeds.iter().map(|&s| program(s)).collect();
+            let programs: Vec<Program> = (seeds.iter())
+                .map(|&s| program(s, self.constructs))
+                .collect();
             // A session follows the order of `fence.sc`s or does not.
             let sc_order = self
                 .sc_order
-                .unwrap_or(Kind::of(seeds[0], Constructs::Classic).sc_order);
+                .unwrap_or(Kind::of(seeds[0], self.constructs).sc_order);
             let judge = &judges[usize::from(sc_order)];
             match run::run(&programs, judge.detector, seeds[0]) {
                 Ok(runs) => {
                     for ((&seed, program), run) in seeds.iter().zip(&programs).zip(&runs) {
                         let kind = Kind {
                             sc_order,
-                            ..Kind::of(seed, Constructs::Classic)
+                            ..Kind::of(seed, constructs)
                         };
                         summary.note(seed, kind, judge.outcome(program, run));
                     }
                 }
                 Err(error) => {
-                    let case = culprit(&seeds, &programs, judge.detector, &error);
+                    let case = culprit(&seeds, &programs, judge.detector, &error, constructs);
                     summary.cases.push(case);
                 }
             }
@@ -76,7 +81,13 @@ impl Campaign {
 }
 
 /// Which program of a batch could not be run.
-fn culprit(seeds: &[u64], programs: &[Program], detector: Detector, error: &Error) -> Case {
+fn culprit(
+    seeds: &[u64],
+    programs: &[Program],
+    detector: Detector,
+    error: &Error,
+    constructs: Constructs,
+) -> Case {
     let alone = seeds.iter().zip(programs).find_map(|(&seed, program)| {
         let one = std::slice::from_ref(program);
         let error = run::run(one, detector, seeds[0]).err()?;
@@ -87,7 +98,7 @@ fn culprit(seeds: &[u64], programs: &[Program], detector: Detector, error: &Erro
         seed,
         kind: Kind {
             sc_order: detector.sc_order,
-            ..Kind::of(seed, Constructs::Classic)
+            ..Kind::of(seed, constructs)
         },
         failures: vec![text],
         false_alarm: false,
@@ -113,8 +124,14 @@ impl Judge {
     pub fn outcome(&self, program: &Program, run: &Run) -> Outcome {
         let mut outcome = compare(program, self.reference.roomy(), run, &self.reference);
         let again = self.reference.replay(program, &run.schedule);
-        if accesses(&again.trace) != accesses(&run.trace) {
-            outcome.fail("the interpreter, in the same order, does something else");
+        let (its, mine) = (accesses(&again.trace), accesses(&run.trace));
+        if its != mine {
+            let n = its.iter().zip(&mine).take_while(|(a, b)| a == b).count();
+            outcome.fail(&format!(
+                "the interpreter, in the same order, does something else: {:?}, not {:?}",
+                its.get(n),
+                mine.get(n)
+            ));
         }
         outcome
     }
@@ -148,7 +165,7 @@ pub fn minimise(case: &Case, format: Format) -> (Program, u64, Vec<String>) {
             (!failures.is_empty()).then_some((seed, failures))
         })
     };
-    let program = program(case.seed);
+    let program = program(case.seed, case.kind.constructs);
     if wrong(&program).is_none() {
         return (program, case.seed, case.failures.clone());
     }

@@ -3,6 +3,7 @@
 //! Where a warp has one thread, its other lanes go the same way and do nothing but meet at barriers, so that the warp stays
 //! of one mind. Where it has more, each goes its own way, and the others leave.
 
+use super::asynchronous;
 use crate::program::{
     Access, Barrier, Block, Condition, Kernel, Kind, Op, Place, Program, Space, Until, WARP,
 };
@@ -19,6 +20,8 @@ pub struct Module {
     /// Programs so far.
     programs: usize,
     labels: usize,
+    /// Copies of the kernel so far.
+    copies: usize,
     /// How often a wait tries again, where it does at all; `None`: as the program says.
     patience: Option<u32>,
 }
@@ -45,8 +48,7 @@ pub fn packed_name(kernel: usize) -> String {
 /// The kernel of a packed module that makes its memory zero; a block for each program, [`Space::SIZE`]` / 4` threads.
 pub const RESET: &str = "reset";
 
-const REGISTERS: &str =
-    ".reg .pred %p, %g, %l; .reg .b32 %b, %t, %w, %n, %r, %s, %q<4>; .reg .b64 %m, %f, %v, %x;";
+const REGISTERS: &str = ".reg .pred %p, %g, %l; .reg .b32 %a, %b, %c, %t, %w, %n, %r, %s, %q<4>; .reg .b64 %m, %f, %v, %x;";
 
 /// Guards what only a warp's first lane does.
 const LEAD: &str = "@%l ";
@@ -104,7 +106,8 @@ impl Module {
         };
         let bytes = Space::SIZE as usize * programs.max(1);
         let variable = format!(".visible .global .align 16 .b8 {VARIABLE}[{bytes}];");
-        for line in HEADER.lines().chain([variable.as_str()]) {
+        let shared = asynchronous::declaration();
+        for line in HEADER.lines().chain([variable.as_str(), shared.as_str()]) {
             module.line(line);
         }
         module
@@ -114,7 +117,9 @@ impl Module {
     pub fn add(&mut self, program: &Program) {
         let mut thread = 0;
         for (k, kernel) in program.kernels.iter().enumerate() {
-            self.kernel(k, kernel, thread);
+            if !program.is_repeated(k) {
+                self.kernel(k, kernel, thread);
+            }
             thread += kernel.blocks.iter().map(|b| b.threads.len()).sum::<usize>();
         }
         self.programs += 1;
@@ -182,6 +187,10 @@ impl Module {
         ));
         self.line("mov.u32 %t, %tid.x; shr.u32 %w, %t, 5;");
         self.line("and.b32 %s, %t, 31; setp.eq.u32 %l, %s, 0;");
+        for line in asynchronous::initialisation(kernel) {
+            self.line(&line);
+        }
+        self.copies = 0;
         let end = self.label();
         let mut bodies = Vec::new();
         let mut thread = first_thread;
@@ -284,14 +293,14 @@ impl Module {
         let ops = &block.threads[t];
         let alone = block.lanes() == 1;
         let guard = if alone { LEAD } else { "" };
-        // Where a thread goes on that gives up: its remaining barriers.
-        let barriers: Vec<(usize, Barrier, String)> = (ops.iter().enumerate())
-            .filter_map(|(i, op)| match op {
-                Op::Barrier(barrier) => Some((i, *barrier, self.label())),
-                _ => None,
-            })
+        let skipped = |op: &Op| matches!(op, Op::Access(_) | Op::Fence { .. });
+        // Where a thread goes on that gives up: all that is left but its accesses and fences.
+        let rest: Vec<(usize, String)> = (ops.iter().enumerate())
+            .filter(|(_, op)| !skipped(op))
+            .map(|(i, _)| (i, self.label()))
             .collect();
         let mut gives_up = false;
+        let first_copy = self.copies;
         for (i, op) in ops.iter().enumerate() {
             let at = At {
                 program: self.programs,
@@ -300,8 +309,8 @@ impl Module {
             };
             match op {
                 Op::Access(access) => {
-                    let rest = barriers.iter().find(|(b, ..)| *b > i);
-                    let give_up = rest.map_or(end, |(_, _, label)| label);
+                    let rest = rest.iter().find(|(b, _)| *b > i);
+                    let give_up = rest.map_or(end, |(_, label)| label);
                     gives_up |= rest.is_some() && access.until.is_some();
                     self.access(access, at, give_up, alone);
                 }
@@ -309,24 +318,50 @@ impl Module {
                     let text = format!("{guard}fence{}{};", suffix(*order), dotted(*scope));
                     self.marked(&text, at);
                 }
-                Op::Barrier(barrier) => self.marked(&barrier_text(*barrier, block), at),
-                _ => {}
+                _ => self.operation(op, block, at),
             }
         }
         self.line(&format!("bra {end};"));
         if !gives_up {
             return;
         }
-        for (op, barrier, label) in &barriers {
+        self.copies = first_copy;
+        for (op, label) in &rest {
             self.line(&format!("{label}:"));
             let at = At {
                 program: self.programs,
                 thread,
                 op: *op,
             };
-            self.marked(&barrier_text(*barrier, block), at);
+            self.operation(&ops[*op], block, at);
         }
         self.line(&format!("bra {end};"));
+    }
+
+    /// What also a thread does that has given up.
+    fn operation(&mut self, op: &Op, block: &Block, at: At) {
+        let alone = block.lanes() == 1;
+        let guard = if alone { LEAD } else { "" };
+        if let Op::Barrier(barrier) = op {
+            return self.marked(&barrier_text(*barrier, block), at);
+        }
+        let lines = asynchronous::lines(op, guard, self.copies, address);
+        self.copies += usize::from(matches!(op, Op::Copy(_)));
+        let Some((last, before)) = lines.split_last() else {
+            return;
+        };
+        before.iter().for_each(|line| self.line(line));
+        let Op::Await { .. } = op else {
+            return self.marked(last, at);
+        };
+        let again = self.label();
+        self.line(&format!("{again}:"));
+        self.marked(last, at);
+        if alone {
+            self.line("selp.u32 %s, 1, 0, %g; shfl.sync.idx.b32 %s, %s, 0, 31, 0xffffffff;");
+            self.line("setp.ne.u32 %g, %s, 0;");
+        }
+        self.line(&format!("@!%g bra {again};"));
     }
 
     fn access(&mut self, access: &Access, at: At, give_up: &str, alone: bool) {

@@ -4,7 +4,9 @@
 //! [`emit`] writes many programs into one module, [`run`] runs them and turns the machine's record into the trace that the
 //! oracle judges, [`campaign`] does it often, [`bundle`] packs programs for a GPU.
 
+mod asynchronous;
 pub mod bundle;
 pub mod campaign;
 pub mod emit;
+mod follow;
 pub mod run;
