@@ -1,12 +1,15 @@
-//! `cargo xtask ptxas --corpus`: the corpus of compilers' PTX, as it is and instrumented, through ptxas for every target
-//! that a file allows, with the registers and spills of both.
+//! `cargo xtask ptxas --corpus`: the corpus of compilers' PTX, as it is, and instrumented and linked with the runtime, through ptxas and
+//! nvlink for every target that a file allows, with the registers of both.
 
 use crate::parallel;
 use crate::process::{self, Failure, Result, capture, cargo, files_in, root, target_dir};
 use crate::ptxas;
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// Files that ptxas refuses before anybody touches them, and what it says.
@@ -36,26 +39,29 @@ pub enum Extent {
 pub fn run(extent: Extent, out: Option<&Path>) -> Result {
     let ptxas =
         ptxas::find().ok_or_else(|| Failure::new("no ptxas: `cargo xtask ptxas --fetch`"))?;
-    let gsan = match std::env::var_os("GSAN_PROGRAM") {
-        Some(program) => program.into(),
-        None => {
-            process::run(cargo().args(["build", "--quiet", "--package", "gsan-cli"]))?;
-            target_dir().join("debug/gsan")
-        }
-    };
+    let nvlink = ptxas.with_file_name("nvlink");
+    let instrument = [
+        "--quiet",
+        "--package",
+        "gsan-ptx",
+        "--example",
+        "instrument_file",
+    ];
+    process::run(cargo().arg("build").args(instrument))?;
     let (files, what) = corpus(extent);
     eprintln!("    {} files: {what}", files.len());
     let started = Instant::now();
     let tools = Tools {
         ptxas: &ptxas,
-        gsan: &gsan,
+        nvlink: &nvlink,
+        instrument: &target_dir().join("debug/examples/instrument_file"),
         scratch: &target_dir().join("instrumented/corpus"),
+        runtimes: Mutex::default(),
     };
     let all = tools.check_all(&files);
     let sum = |of: fn(&Checked) -> usize| all.iter().map(of).sum::<usize>();
     let assembled = sum(|c| c.grown.len());
     let refused = sum(|c| c.refused);
-    let more_spills = sum(|c| c.more_spills);
     let mut grown: Vec<i64> = all.iter().flat_map(|c| c.grown.iter().copied()).collect();
     grown.sort_unstable();
     let median = grown.get(grown.len() / 2).copied().unwrap_or(0);
@@ -69,12 +75,12 @@ pub fn run(extent: Extent, out: Option<&Path>) -> Result {
         .trim()
         .to_string();
     let table = format!(
-        "# Registers and spills, before and after\n\n\
+        "# Registers, before and after\n\n\
          `cargo xtask ptxas --corpus`, {version}; {what}. Each file is assembled for every target among sm_80, sm_90a and\n\
-         sm_100a that its own `.target` allows, under a limit of 120 s and 8 GB. Figures are the largest of the file's kernels;\n\
-         spills are bytes of stores and loads together, those of the functions that a kernel calls included; the stack is that of the\n\
-         deepest calls.\n\n\
-         {assembled} assemblies of {} files; registers grow by {median} in the median, by {most} at most; {more_spills} have more spills than before.\n\n\
+         sm_100a that its own `.target` allows: as it is, and instrumented with the runtime beside it: each text for itself (`-c`), the runtime's with\n\
+         64 registers at most, or as many as the file's narrowest kernel, linked by nvlink; under limits of time and memory. Figures are the largest of\n\
+         the file's kernels; spills are bytes of stores and loads together, linked those of the kernels alone; the stack is that of the deepest calls.\n\n\
+         {assembled} assemblies of {} files; registers grow by {median} in the median, by {most} at most.\n\n\
          | file | target | registers | | spills | stack |\n|---|---|---|---|---|---|\n{rows}",
         files.len(),
     );
@@ -103,16 +109,21 @@ struct Checked {
     failures: Vec<String>,
     /// By how many registers, for each target.
     grown: Vec<i64>,
-    more_spills: usize,
     /// Targets for which ptxas refuses the file before anybody touches it.
     refused: usize,
 }
 
 struct Tools<'a> {
     ptxas: &'a Path,
-    gsan: &'a Path,
+    nvlink: &'a Path,
+    instrument: &'a Path,
     scratch: &'a Path,
+    /// What has been compiled of the runtime: many files need the same of it.
+    runtimes: Mutex<HashMap<(String, String), Compiled>>,
 }
+
+/// An object, once somebody has made it.
+type Compiled = Arc<OnceLock<Result<PathBuf>>>;
 
 impl Tools<'_> {
     fn check_all(&self, files: &[PathBuf]) -> Vec<Checked> {
@@ -135,17 +146,14 @@ impl Tools<'_> {
             let flat = name.replace('/', "-");
             self.scratch.join(format!("{flat}.{what}.ptx"))
         };
-        let (before, after) = (place("before"), place("after"));
+        let (before, after, beside) = (place("before"), place("after"), place("runtime"));
         process::write(&before, &text)?;
-        let mut instrument = Command::new(self.gsan);
-        instrument
-            .arg("instrument")
-            .arg(&before)
-            .arg("-o")
-            .arg(&after);
-        capture(&mut instrument)?;
+        let mut instrument = Command::new(self.instrument);
+        instrument.arg(root().join("gsan-device/ptx/runtime_wide.ptx"));
+        instrument.args([&before, &after]).arg("apart").arg(&beside);
+        let registers = capture(&mut instrument)?;
         for arch in targets(&text) {
-            let plain = assemble(self.ptxas, &before, arch);
+            let plain = self.assemble(&before, arch);
             let refused = REFUSED.iter().find(|(part, _)| name.contains(part));
             let plain = match (plain, refused) {
                 (Ok(plain), None) => plain,
@@ -169,7 +177,7 @@ impl Tools<'_> {
                     continue;
                 }
             };
-            let hooked = match assemble(self.ptxas, &after, arch) {
+            let hooked = match self.linked(&after, &beside, arch, registers.trim()) {
                 Ok(hooked) => hooked,
                 Err(message) => {
                     into.failures
@@ -179,7 +187,6 @@ impl Tools<'_> {
             };
             let grown = i64::from(hooked.registers) - i64::from(plain.registers);
             into.grown.push(grown);
-            into.more_spills += usize::from(hooked.spills > plain.spills);
             let _ = writeln!(
                 into.rows,
                 "| {name} | {arch} | {} → {} | {grown:+} | {} → {} | {} → {} |",
@@ -192,6 +199,51 @@ impl Tools<'_> {
             );
         }
         Ok(())
+    }
+}
+
+impl Tools<'_> {
+    /// A whole program.
+    fn assemble(&self, file: &Path, arch: &str) -> Result<Costs> {
+        let arch = format!("-arch={arch}");
+        let arguments = ["-v", &arch, "-o", "/dev/null"].map(OsStr::new);
+        let said = limited(self.ptxas, &[&arguments[..], &[file.as_os_str()]].concat())?;
+        Ok(costs(&said))
+    }
+
+    /// Compiles a part of a program.
+    fn compile(&self, file: &Path, arch: &str, more: &[&str]) -> Result<(PathBuf, String)> {
+        let object = file.with_extension(format!("{arch}.o"));
+        let arch = format!("-arch={arch}");
+        let mut arguments = ["-c", "-v", &arch, "-o"].map(OsStr::new).to_vec();
+        arguments.extend([object.as_os_str(), file.as_os_str()]);
+        arguments.extend(more.iter().map(OsStr::new));
+        let said = limited(self.ptxas, &arguments)?;
+        Ok((object, said))
+    }
+
+    /// An instrumented file with the runtime.
+    fn linked(&self, after: &Path, beside: &Path, arch: &str, registers: &str) -> Result<Costs> {
+        let (object, said) = self.compile(after, arch, &[])?;
+        let key = (
+            process::read(beside)?,
+            format!("{arch}, {registers} registers"),
+        );
+        let runtime = {
+            let mut known = self.runtimes.lock().unwrap_or_else(PoisonError::into_inner);
+            known.entry(key).or_default().clone()
+        };
+        let bound = ["-maxrregcount", registers];
+        let runtime = runtime.get_or_init(|| Ok(self.compile(beside, arch, &bound)?.0));
+        let runtime = runtime.as_ref().map_err(|e| Failure::new(e.to_string()))?;
+        let arch = format!("-arch={arch}");
+        let arguments = ["-v", &arch, "-o", "/dev/null"].map(OsStr::new);
+        let objects = [object.as_os_str(), runtime.as_os_str()];
+        let linked = limited(self.nvlink, &[&arguments[..], &objects].concat())?;
+        Ok(Costs {
+            spills: costs(&said).spills,
+            ..linked_costs(&linked)
+        })
     }
 }
 
@@ -256,28 +308,20 @@ pub fn targets(text: &str) -> Vec<&'static str> {
     }
 }
 
-fn assemble(ptxas: &Path, file: &Path, arch: &str) -> Result<Costs> {
+/// Runs one of NVIDIA's programs under limits; what it says.
+fn limited(program: &Path, arguments: &[&OsStr]) -> Result<String> {
     let mut limited = Command::new("bash");
-    limited
-        .args(["-c", ptxas::LIMITS, "bash"])
-        .arg(ptxas)
-        .args(["-v", &format!("-arch={arch}")])
-        .arg(file)
-        .args(["-o", "/dev/null"]);
-    let done = limited
-        .output()
-        .map_err(|e| Failure::new(format!("bash can't be started: {e}")))?;
+    limited.args(["-c", ptxas::LIMITS, "bash"]);
+    let done = limited.arg(program).args(arguments).output();
+    let done = done.map_err(|e| Failure::new(format!("bash can't be started: {e}")))?;
     // Figures and errors come on either.
     let text = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
     if done.status.success() {
-        return Ok(costs(&text));
+        return Ok(text.into_owned());
     }
     let lines: Vec<&str> = text.lines().take(8).collect();
-    Err(Failure::new(format!(
-        "{}: {}",
-        done.status,
-        lines.join("\n")
-    )))
+    let message = format!("{}: {}", done.status, lines.join("\n"));
+    Err(Failure::new(message))
 }
 
 /// Reads what `-v` says: blocks that begin with the kernel's name. The functions that a kernel calls (the runtime's among them)
@@ -312,6 +356,24 @@ fn costs(text: &str) -> Costs {
         }
     }
     most.max(kernel)
+}
+
+/// Reads what a linker's `-v` says of the kernels: registers and stack with all that they call.
+fn linked_costs(text: &str) -> Costs {
+    let kernels = text.split("Function properties for '").skip(1);
+    let users = kernels.filter(|rest| !rest.starts_with("__gsan_"));
+    let number = |rest: &str, unit: &str| -> u32 {
+        let before = rest.split(unit).next().unwrap_or_default();
+        let word = before.rsplit(' ').next().unwrap_or_default();
+        word.parse().unwrap_or(0)
+    };
+    users.fold(Costs::default(), |most, rest| {
+        most.max(Some(Costs {
+            registers: number(rest, " registers"),
+            stack: number(rest, " stack"),
+            spills: 0,
+        }))
+    })
 }
 
 impl Costs {
@@ -354,5 +416,21 @@ ptxas info    : Used 130 registers, used 0 barriers
         let costs = costs(text);
         assert_eq!((costs.registers, costs.spills, costs.stack), (130, 48, 72));
         assert_eq!(super::costs("").registers, 0);
+    }
+
+    #[test]
+    fn a_linker_says_what_kernels_take_with_all_that_they_call() {
+        let text = "
+nvlink info    : 104 bytes gmem
+nvlink info    : Function properties for 'k':
+nvlink info    : used 64 registers, used 1 barriers, 648 stack, 1088 bytes smem, 568 bytes cmem[0], 0 bytes lmem
+nvlink info    : Function properties for 'second':
+nvlink info    : used 40 registers, used 1 barriers, 700 stack, 0 bytes smem, 560 bytes cmem[0], 0 bytes lmem
+nvlink info    : Function properties for '__gsan_touch':
+nvlink info    : used 126 registers, used 1 barriers, 900 stack, 0 bytes smem, 560 bytes cmem[0], 0 bytes lmem
+";
+        let costs = linked_costs(text);
+        assert_eq!((costs.registers, costs.stack), (64, 700));
+        assert_eq!(linked_costs("").registers, 0);
     }
 }
