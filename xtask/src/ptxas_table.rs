@@ -40,6 +40,13 @@ pub fn run(extent: Extent, out: Option<&Path>) -> Result {
     let ptxas =
         ptxas::find().ok_or_else(|| Failure::new("no ptxas: `cargo xtask ptxas --fetch`"))?;
     let nvlink = ptxas.with_file_name("nvlink");
+    if !nvlink.is_file() {
+        let message = format!(
+            "no nvlink beside {}: `cargo xtask ptxas --fetch` gets both",
+            ptxas.display()
+        );
+        return Err(Failure::new(message));
+    }
     let instrument = [
         "--quiet",
         "--package",
