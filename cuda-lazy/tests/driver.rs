@@ -111,7 +111,7 @@ fn what_the_simulator_lacks_is_an_answer() {
     let _sim = Simulated::new();
     // SAFETY: the simulator does not have these; nothing is read.
     unsafe {
-        assert_eq!(code(cuTexObjectDestroy(1)), 801);
+        assert_eq!(code(cuTexRefDestroy(null_mut())), 801);
         assert_eq!(code(cuGraphicsUnregisterResource(null_mut())), 801);
     }
 }

@@ -130,23 +130,11 @@ fn sources_of(name: &str) -> Vec<std::path::PathBuf> {
     sources
 }
 
-/// Functions that cust calls and the simulated driver does not have: textures, surfaces and arrays, memory of other
-/// APIs.
-const NOT_SIMULATED: [&str; 15] = [
-    "cuArray3DCreate_v2",
-    "cuArray3DGetDescriptor_v2",
-    "cuArrayDestroy",
+/// Functions that cust calls and the simulated driver does not have: memory of other APIs, views of textures.
+const NOT_SIMULATED: [&str; 4] = [
     "cuDestroyExternalMemory",
     "cuExternalMemoryGetMappedBuffer",
     "cuImportExternalMemory",
-    "cuMemcpyAtoH_v2",
-    "cuMemcpyHtoA_v2",
-    "cuSurfObjectCreate",
-    "cuSurfObjectDestroy",
-    "cuSurfObjectGetResourceDesc",
-    "cuTexObjectCreate",
-    "cuTexObjectDestroy",
-    "cuTexObjectGetResourceDesc",
     "cuTexObjectGetResourceViewDesc",
 ];
 

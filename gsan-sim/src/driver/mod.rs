@@ -15,6 +15,7 @@
 //! | `entry`, `device`, `context`, `stream`, `event`, `module`, `library`, `function`, `launch` | the API of that name |
 //! | `memory`, `vmm`, `pointer`, `transfer`, `copy` | memory, mappings, pointers' attributes, copies and fills |
 //! | `tensor` | tensor maps |
+//! | `texture` | arrays, textures, surfaces |
 //! | `graph`, `graph_node`, `graph_exec`, `capture` | graphs: their edges, their nodes, launching them, making them of what streams are given |
 
 mod api;
@@ -39,6 +40,7 @@ mod queue;
 mod state;
 mod stream;
 mod tensor;
+mod texture;
 mod transfer;
 mod vmm;
 
@@ -55,6 +57,7 @@ pub fn symbol(name: &str) -> Option<*const ()> {
         context::symbol,
         stream::symbol,
         tensor::symbol,
+        texture::symbol,
         event::symbol,
         graph::symbol,
         graph_node::symbol,

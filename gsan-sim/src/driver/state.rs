@@ -71,6 +71,7 @@ pub(super) struct Driver {
     pub(super) libraries: HashMap<Handle, super::library::Library>,
     pub(super) links: HashMap<Handle, super::library::Link>,
     pub(super) graphs: super::graph::Graphs,
+    pub(super) images: super::texture::Images,
     /// Plain, pinned, managed and registered memory, by its first byte.
     pub(super) allocations: BTreeMap<u64, Allocation>,
     pub(super) virtual_memory: VirtualMemory,
@@ -210,6 +211,7 @@ impl Driver {
             libraries: HashMap::new(),
             links: HashMap::new(),
             graphs: super::graph::Graphs::default(),
+            images: super::texture::Images::default(),
             allocations: BTreeMap::new(),
             virtual_memory: VirtualMemory::default(),
             queue: Queue::default(),

@@ -228,7 +228,36 @@ pub(super) struct Copy3D {
 
 const _: () = assert!(size_of::<Copy2D>() == 128 && size_of::<Copy3D>() == 200);
 
-/// The base address by memory type: 1 host, 2 device, 3 array (there are none here), 4 unified.
+impl End2D {
+    /// With an array's memory in its place, if it is one.
+    fn resolved(mut self, driver: &Driver) -> Answer<End2D> {
+        if self.memory_type == ARRAY {
+            let image = driver.image(self.array)?;
+            self.memory_type = DEVICE;
+            (self.device, self.pitch) = (image.address, image.pitch as usize);
+        }
+        Ok(self)
+    }
+}
+
+impl End3D {
+    /// The same.
+    fn resolved(mut self, driver: &Driver) -> Answer<End3D> {
+        if self.memory_type == ARRAY {
+            let image = driver.image(self.array)?;
+            self.memory_type = DEVICE;
+            (self.device, self.pitch) = (image.address, image.pitch as usize);
+            self.height = image.extents[1].max(1) as usize;
+        }
+        Ok(self)
+    }
+}
+
+/// Memory types.
+const DEVICE: u32 = 2;
+const ARRAY: u32 = 3;
+
+/// The base address by memory type: 1 host, 2 device, 3 array (elsewhere), 4 unified.
 fn base(memory_type: u32, host: u64, device: u64) -> Answer<(u64, Expect)> {
     match memory_type {
         1 => Ok((host, Expect::Any)),
@@ -261,6 +290,8 @@ fn copy_2d(session: &mut Session, what: &In<Copy2D>, mode: Mode) -> Answer {
         width,
         height,
     } = what.get()?;
+    let (driver, _) = session.healthy()?;
+    let (from, to) = (from.resolved(driver)?, to.resolved(driver)?);
     let end = |end: End2D| -> Answer<(Side, Expect)> {
         let (base, expect) = base(end.memory_type, end.host, end.device)?;
         let pitch = if end.pitch == 0 { width } else { end.pitch };
@@ -313,8 +344,20 @@ impl Copy3D {
 }
 
 fn copy_3d(session: &mut Session, what: &In<Copy3D>, mode: Mode) -> Answer {
-    let (copy, expect) = what.get()?.parse()?;
+    let mut what = what.get()?;
+    let (driver, _) = session.healthy()?;
+    (what.from, what.to) = (what.from.resolved(driver)?, what.to.resolved(driver)?);
+    let (copy, expect) = what.parse()?;
     transfer(session, copy, expect, mode)
+}
+
+/// Byte `offset` of an array.
+fn in_array(session: &mut Session, array: Handle, offset: usize) -> Answer<u64> {
+    let (driver, _) = session.healthy()?;
+    let address = driver.image(array)?.address;
+    address
+        .checked_add(offset as u64)
+        .ok_or(Code::INVALID_VALUE)
 }
 
 fn write_value(session: &mut Session, stream: Handle, address: u64, value: &[u8]) -> Answer {
@@ -373,6 +416,22 @@ driver_api! {
     }
     fn cuMemcpyDtoDAsync_v2(s, to: u64, from: u64, len: usize, stream: Handle) {
         linear(s, to, from, len, (Machine, Machine), InStream(stream))
+    }
+    fn cuMemcpyHtoA_v2(s, array: Handle, offset: usize, from: u64, len: usize) {
+        let to = in_array(s, array, offset)?;
+        linear(s, to, from, len, (Expect::Machine, Any), Synchronous)
+    }
+    fn cuMemcpyAtoH_v2(s, to: u64, array: Handle, offset: usize, len: usize) {
+        let from = in_array(s, array, offset)?;
+        linear(s, to, from, len, (Any, Expect::Machine), Synchronous)
+    }
+    fn cuMemcpyDtoA_v2(s, array: Handle, offset: usize, from: u64, len: usize) {
+        let to = in_array(s, array, offset)?;
+        linear(s, to, from, len, (Expect::Machine, Expect::Machine), Synchronous)
+    }
+    fn cuMemcpyAtoD_v2(s, to: u64, array: Handle, offset: usize, len: usize) {
+        let from = in_array(s, array, offset)?;
+        linear(s, to, from, len, (Expect::Machine, Expect::Machine), Synchronous)
     }
     fn cuMemcpy2D_v2(s, what: In<Copy2D>) { copy_2d(s, &what, Synchronous) }
     fn cuMemcpy2DUnaligned_v2(s, what: In<Copy2D>) { copy_2d(s, &what, Synchronous) }

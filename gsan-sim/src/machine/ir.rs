@@ -262,6 +262,7 @@ pub enum Op {
         d: Reg,
     },
     Sleep,
+    Texture(Box<TextureOp>),
     /// A predicate of whether a register is not zero.
     Test {
         a: Src,
@@ -598,6 +599,61 @@ pub struct WarpOp {
     /// `redux` of floats: `.abs`, `.NaN`.
     pub abs: bool,
     pub nan: bool,
+}
+
+/// The coordinates of a texture or surface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Geometry {
+    One,
+    Two,
+    Three,
+    LayersOfOne,
+    LayersOfTwo,
+}
+
+/// What becomes of a surface's coordinate outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Outside {
+    Trap,
+    Clamp,
+    Zero,
+}
+
+/// What is done with a texture or surface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextureKind {
+    /// A read at a point, or at whole coordinates.
+    Sample {
+        /// Whether they are whole.
+        whole: bool,
+    },
+    /// A channel of four texels (`tld4`).
+    Gather(usize),
+    /// Elements of that many bytes, as they lie there.
+    Surface {
+        /// Of an element.
+        bytes: u8,
+        /// Where the coordinates lead nowhere.
+        outside: Outside,
+    },
+    /// How many texels there are in that direction.
+    Extent(usize),
+}
+
+/// `tex`, `tld4`, `suld`, `sust`, `txq`, `suq`.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct TextureOp {
+    pub kind: TextureKind,
+    pub geometry: Geometry,
+    /// The object's handle.
+    pub object: Src,
+    pub at: Box<[Src]>,
+    pub store: bool,
+    /// Registers of the result, or with `store` what is stored.
+    pub values: Box<[u32]>,
 }
 
 /// Which operand of a product a fragment is.

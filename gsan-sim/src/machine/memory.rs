@@ -10,6 +10,10 @@ use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
+use super::texture::Texture;
+
 use super::stop::FaultKind;
 
 /// Granularity of mapped memory.
@@ -188,6 +192,8 @@ pub struct Memory {
     reservations: BTreeMap<u64, u64>,
     cursor: u64,
     cache: [Cached; CACHE],
+    /// Texture and surface objects by handle.
+    pub(crate) textures: FxHashMap<u64, Arc<Texture>>,
 }
 
 // SAFETY: the raw pointers point into `Backing`s that the regions own, or to registered host memory, whose owner has
@@ -208,6 +214,7 @@ impl Memory {
             reservations: BTreeMap::new(),
             cursor: ALLOCATIONS,
             cache: [NOT_CACHED; CACHE],
+            textures: FxHashMap::default(),
         }
     }
 

@@ -18,6 +18,7 @@ mod sched;
 mod state;
 pub mod stop;
 pub(crate) mod tensor_map;
+pub(crate) mod texture;
 mod trace;
 mod ty;
 mod weak;

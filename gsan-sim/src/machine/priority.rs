@@ -10,8 +10,9 @@
 //! to it for the first time or, if a loop leads there again, for a later one. Seeds in a row go through the places evenly,
 //! and each pair of seeds with opposite priorities. So a window between two instructions is tried within as many pairs as the
 //! kernel has places, however often what comes before is repeated; PCT, which counts instructions, would need to know how
-//! many there are. Priorities are random in half of the pairs, and follow the order of the blocks in the others: three or
-//! more warps that must come one after the other mostly do so in their own order, or in the reverse one.
+//! many there are. Priorities follow the order of the blocks the first time that seeds in a row go through the places, are random
+//! the next time, and so on: three or more warps that must come one after the other mostly do so in their own order, or in the
+//! reverse one, so that a kernel of up to 24 places has each such window tried within 64 seeds.
 //!
 //! One pair in four has many change points, close together, wherever they fall.
 //!
@@ -136,7 +137,7 @@ impl Priorities {
         let index = turn * stride(count) % count;
         let place = places[index as usize];
         if grids == 0 {
-            self.in_order = (round ^ turn) & 1 == 0;
+            self.in_order = round & 1 == 0;
         }
         let mut before = 0;
         if place.repeats && round & 2 != 0 {
@@ -360,6 +361,12 @@ mod tests {
                     let found = (0..64).filter(|&s| pair(s)).count();
                     assert!(found >= 2 && found % 2 == 0, "{wanted} of {count}");
                 }
+            }
+        }
+        for count in [13, 20, 24] {
+            for wanted in 0..count {
+                let found = (0..64).filter(|&s| target(s, count) == Some((wanted, 0, true)));
+                assert!(found.count() >= 2, "{wanted} of {count}");
             }
         }
         let far = (0..256).filter(|&s| target(s, 2).is_some_and(|(_, before, _)| before > 0));

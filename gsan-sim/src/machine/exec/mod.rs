@@ -15,6 +15,7 @@ pub mod sparse;
 mod special;
 mod tcgen05;
 mod tensor;
+mod texture;
 mod weak;
 
 pub use barrier::release as barrier_release;
@@ -378,6 +379,7 @@ impl Exec<'_> {
             Op::Tcgen(op) => self.tcgen05(warp, mask, op)?,
             Op::ActiveMask { d } => write(warp, frame, *d, &[u64::from(mask); 32], mask),
             Op::Sleep => return Ok(self.yield_turn(warp)),
+            Op::Texture(op) => self.texture(warp, mask, op)?,
             Op::Test { a, d } => {
                 let row = self.row(warp, frame, *a);
                 let holds = (0..32).fold(0, |p, l| p | u32::from(row[l] != 0) << l);

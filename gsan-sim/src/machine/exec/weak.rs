@@ -402,6 +402,7 @@ pub fn touches(op: &Op) -> bool {
         | Op::StoreVector { space, .. } => *space != Space::Local,
         Op::Atomic(op) => op.space != Space::Local,
         Op::Copy(_) | Op::Tensor(_) | Op::Mbarrier(_) | Op::Matrix(_) | Op::Builtin(_) => true,
+        Op::Texture(_) => true,
         _ => false,
     }
 }

@@ -10,6 +10,7 @@ mod opcode;
 mod operand;
 mod slack;
 mod tcgen05;
+mod texture;
 mod video;
 
 use std::sync::Arc;

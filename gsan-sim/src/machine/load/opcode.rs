@@ -25,9 +25,8 @@ pub fn decode<'a>(d: &mut Decoder<'_, 'a>, i: &Instruction<'a>) -> Decoded<()> {
         "ldmatrix" | "stmatrix" | "movmatrix" | "mma" | "wmma" | "wgmma" => d.matrix(i, &mods),
         "tcgen05" => d.tcgen05(i, &mods),
         "multimem" => unsupported("a multicast object needs several devices"),
-        "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" | "istypep" => {
-            unsupported("textures and surfaces are not simulated")
-        }
+        "tex" | "tld4" | "txq" | "suld" | "sust" | "suq" => d.texture(i, &mods),
+        "sured" | "istypep" => unsupported("this use of textures and surfaces is not simulated"),
         "mov" => d.mov(i, &mods),
         "setp" => d.setp(i, &mods),
         "set" => d.set(i, &mods),
