@@ -390,7 +390,15 @@ impl Explain<'_> {
         if self.one_deferred(y) {
             return Class::OneDeferred;
         }
-        self.history(x, y)
+        // A copy is looked at when it is issued and when it is over, and the other access may lie in between.
+        let (mut earlier, mut later) = (x, y);
+        if self.ptx.looked_at(y).0 < self.ptx.looked_at(x).0 {
+            (earlier, later) = (y, x);
+        }
+        match self.history(earlier, later) {
+            Class::Unexplained if copies => self.history(later, earlier),
+            class => class,
+        }
     }
 
     /// The same instructions, without what the hooks' distance and the device's limits add.
@@ -473,14 +481,8 @@ impl Explain<'_> {
     /// What the word's cell no longer knew.
     fn history(&self, x: usize, y: usize) -> Class {
         let events = &self.ptx.events;
-        // A copy is looked at when it is issued and when it is over.
         let span = |e: usize| self.ptx.looked_at(e);
-        let (x, y) = if span(y).0 < span(x).0 {
-            (y, x)
-        } else {
-            (x, y)
-        };
-        let (from, to) = (span(x).0, span(x).1.max(span(y).1));
+        let (from, to) = (span(x).0.min(span(y).0), span(x).1.max(span(y).1));
         let (a, b) = (events[x].access, events[y].access);
         let block = |e: usize| self.run.trace.threads[events[e].access.thread].global_block;
         let shared = |e: usize| {
@@ -491,7 +493,7 @@ impl Explain<'_> {
         let between = || (0..events.len()).filter(|&e| e != x && e != y && inside(e) && shared(e));
         let written = a.writes && between().any(|e| events[e].access.writes);
         let read = a.reads && between().any(|e| events[e].access.reads && block(e) == block(x));
-        let mut readers: Vec<usize> = (0..=y)
+        let mut readers: Vec<usize> = (0..=x.max(y))
             .filter(|&e| shared(e) && events[e].access.reads)
             .map(block)
             .collect();
@@ -500,7 +502,7 @@ impl Explain<'_> {
         let sampled = match self.setup.format {
             Format::Reference => readers.len() > 4,
             Format::Wide => {
-                let mut kept: Vec<_> = (0..=y)
+                let mut kept: Vec<_> = (0..=x.max(y))
                     .filter(|&e| shared(e))
                     .map(|e| {
                         let thread = events[e].access.thread;

@@ -153,17 +153,19 @@ pub fn minimise(case: &Case, format: Format) -> (Program, u64, Vec<String>) {
         sc_order: case.kind.sc_order,
     });
     let wrong = |program: &Program| {
-        (case.seed..case.seed + 60).find_map(|seed| {
-            let failures = match run::run(std::slice::from_ref(program), judge.detector, seed) {
-                Ok(runs) => judge.outcome(program, runs.first()?).failures,
-                Err(_) => return None,
-            };
+        for seed in case.seed..case.seed + 60 {
+            // A program that does not come to its end is of no use.
+            let runs = run::run(std::slice::from_ref(program), judge.detector, seed).ok()?;
+            let failures = judge.outcome(program, runs.first()?).failures;
             let failures: Vec<String> = (failures.iter())
                 .filter(|f| f.false_alarm == case.false_alarm)
                 .map(|f| f.to_string())
                 .collect();
-            (!failures.is_empty()).then_some((seed, failures))
-        })
+            if !failures.is_empty() {
+                return Some((seed, failures));
+            }
+        }
+        None
     };
     let program = program(case.seed, case.kind.constructs);
     if wrong(&program).is_none() {
