@@ -193,6 +193,14 @@ fn kernels_that_count_their_registers_have_none() {
     let why: Vec<&str> = result.unsupported.iter().map(|u| u.why.as_str()).collect();
     assert_eq!(why.len(), 1, "{why:?}");
     assert!(why[0].contains("one block") && result.unsupported[0].partly);
+    // Where the runtime is linked registers don't move, and everything is followed.
+    let apart = Options {
+        apart: true,
+        ..Options::new(STUB, "t.ptx")
+    };
+    let linked = instrument(&text, &apart).unwrap();
+    assert_eq!(hooks(&linked.text), 9);
+    assert!(linked.entries.iter().all(|e| e.intra_block) && linked.unsupported.is_empty());
 
     // A comment changes nothing.
     let said = run(&kernel(&format!("// setmaxnreg\n{ACCESS}bar.sync 0; ret;")));
@@ -204,6 +212,12 @@ fn kernels_that_count_their_registers_have_none() {
     assert!(result.blind_function && !result.entries[0].intra_block);
     assert_eq!(hooks(&result.text), 2, "the kernel's");
     assert_eq!(result.unsupported.len(), 1);
+    let result = instrument(
+        &(kernel(&format!("{ACCESS}bar.sync 0; ret;")) + inner),
+        &apart,
+    );
+    let result = result.unwrap();
+    assert!(!result.blind_function && result.entries[0].intra_block);
 }
 
 #[test]

@@ -46,6 +46,8 @@ pub(super) struct Walker<'m, 'e> {
     copies_left: Vec<&'static str>,
     stale_nc: bool,
     grid_wait: bool,
+    /// The runtime is linked, so that calls cost no registers.
+    apart: bool,
     /// Whether the text names the size of shared memory, which instrumentation changes.
     shared_size: bool,
     /// The first read in the function in progress that a hook puts right.
@@ -93,6 +95,7 @@ impl<'m, 'e> Walker<'m, 'e> {
             copies_left: Vec::new(),
             stale_nc: true,
             grid_wait: false,
+            apart: false,
             shared_size: text.contains("_smem_size"),
             size_read: None,
             pragma: None,
@@ -121,6 +124,7 @@ impl<'m, 'e> Walker<'m, 'e> {
         .collect();
         self.grid_wait = options.grid_wait();
         self.stale_nc = options.stale_nc;
+        self.apart = options.apart;
         self.externs.part = options.part;
     }
 
@@ -176,7 +180,8 @@ impl<'m, 'e> Walker<'m, 'e> {
             calls: Vec::new(),
             indirect: false,
         });
-        self.block_hooks_begin(change.any);
+        // In what is linked ptxas ignores it.
+        self.block_hooks_begin(change.any && !self.apart);
         self.cluster.fenced = self.cluster.on && cluster::may_fence(text);
         self.cluster.said_so = false;
         let sites_before = self.out.sites.len();
@@ -559,7 +564,9 @@ impl<'m, 'e> Walker<'m, 'e> {
             if let Some(entry) = entry {
                 entry.changes_registers = true;
             }
-            self.not_from_inside(instruction);
+            if !self.apart {
+                self.not_from_inside(instruction);
+            }
             return;
         }
         if instruction.opcode == "griddepcontrol" && self.grid_wait {
