@@ -291,7 +291,8 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
     };
     let needed = needed.max(parameters_version(&out.entries)?);
     out.needs.version = needed.max(module.version.unwrap_or_default());
-    out.needs.target = module.target.first().unwrap_or(&"").to_string();
+    let target = module.target.iter().find(|t| target_number(t).is_some());
+    out.needs.target = target.unwrap_or(&"").to_string();
     if module.version.is_some_and(|v| v < needed) {
         let (major, minor) = needed;
         edits.replace(module.version_span.clone(), &format!("{major}.{minor}"));

@@ -225,6 +225,10 @@ fn a_runtime_that_is_apart_serves_all_parts() {
             .unwrap()
             .contains("__gsan_barrier_after")
     );
+    // Of the words behind `.target` the one that is a target.
+    let odd = HEAD.replace("sm_80", "texmode_independent, sm_80, debug")
+        + ".visible .entry k() { ret; }\n";
+    assert_eq!(apart(&odd).needs.target, "sm_80");
     // What no module calls needs nothing but what the host does.
     let nothing = gsan_ptx::RuntimeNeeds::default().module(STUB).unwrap();
     assert!(nothing.contains("__gsan_module") && !nothing.contains("__gsan_access"));
