@@ -273,28 +273,21 @@ pub mod names {
         DYNAMIC_SIZE,
     ];
     /// Every function above.
-    pub const ALL: [&str; 22] = [
-        BLOCK_ENTER,
-        STATE,
-        ACCESS,
-        SYNC_BEFORE,
-        SYNC_AFTER,
-        FENCE,
-        EXIT,
-        DYNAMIC_SIZE,
-        BARRIER_BEFORE,
-        BARRIER_AFTER,
-        BLOCK_SYNC,
-        CLUSTER_ARRIVE,
-        CLUSTER_RELEASE,
-        CLUSTER_ACQUIRE,
-        GRID_WAIT,
-        COPY,
-        COPY_TENSOR,
-        COPY_COMMIT,
-        COPY_WAIT,
-        COPY_WAITED,
-        COPY_LANDED,
-        COPY_LEAVE,
-    ];
+    pub const ALL: [&str; 22] = {
+        let groups: [&[&str]; 4] = [&FUNCTIONS, &INTRA_BLOCK, &CLUSTER, &COPIES];
+        let mut all = [GRID_WAIT; 22];
+        let mut count = 1;
+        let mut group = 0;
+        while group < groups.len() {
+            let mut member = 0;
+            while member < groups[group].len() {
+                all[count] = groups[group][member];
+                count += 1;
+                member += 1;
+            }
+            group += 1;
+        }
+        assert!(count == all.len());
+        all
+    };
 }
