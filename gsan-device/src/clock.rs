@@ -330,13 +330,22 @@ impl<M: Machine> State<M> {
         }
     }
 
-    /// Whether an earlier release adds nothing to the own clock: it was acquired, and held nothing but its publisher's.
+    /// Whether an earlier release adds nothing to one of the own clock up to `epoch`: it was acquired, and held nothing but its
+    /// publisher's. (Another of the block's threads may have closed a later epoch, and been here first.)
     #[inline]
-    pub fn includes(self, release: Lookup<M>) -> bool {
+    pub fn includes(self, release: Lookup<M>, epoch: Epoch) -> bool {
         match release {
             Lookup::Found(p) => {
-                let (epoch, warp) = p.own();
-                p.joined() == 0 && self.happened_before(p.thread, epoch, warp) && p.intact()
+                let (released, warp) = p.own();
+                // Of a whole block's release it is not enough to know one warp.
+                let known = if p.thread == self.thread_id() {
+                    released <= epoch && self.happened_before(p.thread, released, warp)
+                } else if warp == ANY_WARP {
+                    self.known(p.thread) >= released
+                } else {
+                    self.happened_before(p.thread, released, warp)
+                };
+                p.joined() == 0 && known && p.intact()
             }
             Lookup::Overwritten { .. } => false,
         }

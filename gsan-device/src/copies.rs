@@ -33,6 +33,7 @@ use crate::layout::{
 use crate::machine::{Machine, field};
 use crate::mutants::{Edge, without};
 use crate::tensor;
+use crate::warps;
 use core::mem::{offset_of, size_of};
 
 /// Bytes that are checked at a time.
@@ -167,6 +168,7 @@ pub fn waited<C: Cell, M: Machine>(me: State<M>, waited: u32) {
     }
     let m = me.m;
     let used = m.load32_acquire(field!(me.addr, ThreadState, copies));
+    let mut synchronised = false;
     let mut i = 0;
     while i < used {
         let at = entry(me, i);
@@ -177,6 +179,11 @@ pub fn waited<C: Cell, M: Machine>(me: State<M>, waited: u32) {
                 break;
             }
             if state & PendingCopy::BUSY == 0 {
+                if !synchronised {
+                    // The read goes on record as this warp's: it has to know what the issuer's knew.
+                    warps::block_sync(me, true);
+                    synchronised = true;
+                }
                 finish::<C, M>(m, me.addr, at, state);
             } else {
                 m.pause();

@@ -634,7 +634,7 @@ fn next_write<M: Machine>(
         let found = me.find(old);
         // The wider scope, so that neither release loses a reader.
         published_scope = old.scope().max(scope);
-        let known = release.is_some_and(|r| !r.by_fence) && me.includes(found);
+        let known = release.is_some_and(|r| !r.by_fence && me.includes(found, r.epoch));
         if !known {
             join = Some(found);
         }
@@ -679,6 +679,9 @@ fn offer<M: Machine>(
             Lookup::Found(p) => (epoch, event) = (p.epoch(), p.event()),
             Lookup::Overwritten { .. } => epoch = 0,
         }
+    } else if epoch >= ScalarClock::SATURATED {
+        // Ordered, as far as anybody can tell.
+        epoch = 0;
     }
     let token = me.publish(Publication {
         own: release.map(|r| r.epoch),

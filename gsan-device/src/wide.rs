@@ -67,7 +67,10 @@ impl Cell for Wide {
                 // Until it is known to write it is a read, and its release an offer.
                 let read = record(me, read_part(access), epoch);
                 conflict = self.check(me, read_part(access), read);
-                state = self.insert(me, record(me, attempt_part(access), epoch), state);
+                let attempt = record(me, attempt_part(access), epoch);
+                state = self.insert(me, attempt, state);
+                // Who observes from here on may observe what it writes; who has so far can't.
+                self.written(me, attempt, false, false);
                 // Nor is it checked later as what it then is: others may have come after it, ordered by what they saw.
                 let writes = record(me, access, epoch);
                 if !may_acquire || conflict.is_none() {
@@ -90,7 +93,7 @@ impl Cell for Wide {
                 self.publish(me, op.scope(), release);
                 state = self.insert(me, record, state);
                 me.recorded(record.epoch());
-                self.written(me, rmw, false);
+                self.written(me, record, rmw, false);
             }
         }
         self.unlock(me.m, state);
@@ -283,7 +286,7 @@ impl Wide {
         let state = self.insert(me, record, state);
         me.recorded(record.epoch());
         if record.writes() {
-            self.written(me, false, false);
+            self.written(me, record, false, false);
         }
         self.unlock(me.m, state);
         conflict
@@ -392,7 +395,7 @@ impl Wide {
     }
 
     /// Whether the strong access that another one conflicts with has been observed by this thread, or by one whose read
-    /// happens before what it does now. Where records were dropped, nobody can tell any more.
+    /// happens before what it does now. (What one thread of a block has seen of other blocks counts for all of it.) Where records were dropped, nobody can tell any more.
     fn forgives<M: Machine>(self, me: State<M>, old: WideRecord) -> bool {
         if without(Edge::Observed) {
             return false;
@@ -416,7 +419,8 @@ impl Wide {
                 && (record.thread() != old.thread()
                     || warp_of(record) != warp_of(old)
                     || self.is_mine(me, record))
-                && self.is_before(me, record)
+                && (self.is_before(me, record)
+                    || self.is_own_block(me, record) && !self.is_own_block(me, old))
             {
                 return true;
             }
@@ -537,8 +541,11 @@ impl Wide {
             state += 1;
         }
         if place == RECORDS {
-            // Whoever comes after the new one comes after this one, too: nothing is lost.
+            // Whoever comes after the new one comes after this one, too: nothing is lost but whose block wrote.
             place = overtaken;
+            if place < RECORDS {
+                state |= WideCell::REPLACED;
+            }
         }
         if place == RECORDS {
             place = self.victim(me, new, state & 0xffff);
@@ -606,12 +613,15 @@ impl Wide {
     /// After a write: nobody else has observed it; the writer has all that it had before, and has observed what came
     /// before if it read in the same step. What somebody had observed stays marked, and so does who had. After the
     /// instruction (`late`) whoever has observed may have observed this very write.
-    fn written<M: Machine>(self, me: State<M>, reads: bool, late: bool) {
+    fn written<M: Machine>(self, me: State<M>, write: WideRecord, reads: bool, late: bool) {
         let m = me.m;
         let mut any = false;
+        let mut by_another = false;
         let mut slot = 0;
         while slot < RECORDS {
-            any |= self.load(m, slot).is_observed();
+            let record = self.load(m, slot);
+            any |= record.is_observed();
+            by_another |= record.is_observed() && !self.is_mine(me, record);
             slot += 1;
         }
         slot = 0;
@@ -621,6 +631,9 @@ impl Wide {
             if self.is_mine(me, record) {
                 if reads && record.op().scope() != Scope::None {
                     bits |= WideRecord::OBSERVED;
+                }
+                if by_another && record.writes() && record.with_observation(0) != write {
+                    bits |= WideRecord::WAS_OBSERVED;
                 }
             } else {
                 if any && (record.is_observed() || record.writes()) {
@@ -660,7 +673,7 @@ impl Wide {
             // The wider scope, so that neither release loses a reader.
             published_scope = old.scope().max(scope);
             let repeated = r.token != 0 && (old.token(), old.thread()) == (r.token, me.thread_id());
-            if !repeated && (r.by_fence || !me.includes(found)) {
+            if !repeated && (r.by_fence || !me.includes(found, r.epoch)) {
                 join = Some(found);
             }
         }
@@ -770,8 +783,9 @@ impl Wide {
         } else {
             self.published_epoch(me)
         };
-        state = self.insert(me, record(me, access, epoch), state);
-        self.written(me, true, true);
+        let record = record(me, access, epoch);
+        state = self.insert(me, record, state);
+        self.written(me, record, true, true);
         self.unlock(me.m, state);
     }
 }
