@@ -210,6 +210,7 @@ fn bundle(args: &Args, folder: &Path) -> ExitCode {
         module: args.module,
         schedules: args.schedules,
         rounds: args.rounds,
+        constructs: args.constructs(),
     };
     let modules = bundle.choose(&|n| eprintln!("{n} programs"));
     if let Err(error) = bundle.write(folder, &modules) {

@@ -4,7 +4,7 @@ use gsan_oracle::campaign::{Campaign, Constructs, Summary, minimise};
 use gsan_oracle::compare::Class;
 use gsan_oracle::setup::Format;
 
-fn run(format: Format, seed: u64, programs: u64) -> Summary {
+fn run(format: Format, constructs: Constructs, seed: u64, programs: u64) -> Summary {
     Campaign {
         seed,
         programs,
@@ -14,7 +14,7 @@ fn run(format: Format, seed: u64, programs: u64) -> Summary {
         format,
         only: None,
         sc_order: None,
-        constructs: Constructs::Classic,
+        constructs,
     }
     .run(&|_| {})
 }
@@ -33,21 +33,21 @@ fn assert_clean(summary: &Summary, format: Format) {
 
 #[test]
 fn the_reference_cell_agrees_with_the_oracle() {
-    let summary = run(Format::Reference, 1_000_000, 5_000);
+    let summary = run(Format::Reference, Constructs::Classic, 1_000_000, 5_000);
     assert_clean(&summary, Format::Reference);
     assert_eq!(summary.programs, 5_000);
 }
 
 #[test]
 fn the_wide_cell_agrees_with_the_oracle() {
-    let summary = run(Format::Wide, 1_000_000, 5_000);
+    let summary = run(Format::Wide, Constructs::Classic, 1_000_000, 5_000);
     assert_clean(&summary, Format::Wide);
     assert_eq!(summary.programs, 5_000);
 }
 
 #[test]
 fn racy_and_race_free_programs_are_both_frequent_and_most_racy_ones_are_found() {
-    let summary = run(Format::Wide, 2_000_000, 2_000);
+    let summary = run(Format::Wide, Constructs::Classic, 2_000_000, 2_000);
     let racy = summary.racy as f64 / summary.programs as f64;
     assert!((0.3..0.8).contains(&racy), "{racy} of the programs race");
     assert!(summary.racy_found as f64 > 0.75 * summary.racy as f64);
@@ -55,7 +55,7 @@ fn racy_and_race_free_programs_are_both_frequent_and_most_racy_ones_are_found() 
 
 #[test]
 fn the_classes_of_misses_occur() {
-    let summary = run(Format::Reference, 3_000_000, 4_000);
+    let summary = run(Format::Reference, Constructs::Classic, 3_000_000, 4_000);
     for class in [
         Class::ClusterScope,
         Class::SameBlock,
@@ -71,6 +71,34 @@ fn the_classes_of_misses_occur() {
         Class::Window,
         Class::Slot,
         Class::Saturated,
+    ] {
+        assert!(
+            summary.races.contains_key(&class),
+            "{class:?} did not occur:\n{summary}"
+        );
+    }
+}
+
+#[test]
+fn the_reference_cell_agrees_with_the_oracle_on_copies_clusters_and_graphs() {
+    let summary = run(Format::Reference, Constructs::Wide, 1_000_000, 5_000);
+    assert_clean(&summary, Format::Reference);
+    assert_eq!(summary.programs, 5_000);
+}
+
+#[test]
+fn the_wide_cell_agrees_with_the_oracle_on_copies_clusters_and_graphs() {
+    let summary = run(Format::Wide, Constructs::Wide, 1_000_000, 5_000);
+    assert_clean(&summary, Format::Wide);
+    assert_eq!(summary.programs, 5_000);
+    let racy = summary.racy as f64 / summary.programs as f64;
+    assert!((0.3..0.8).contains(&racy), "{racy} of the programs race");
+    assert!(summary.racy_found as f64 > 0.75 * summary.racy as f64);
+    for class in [
+        Class::ClusterScope,
+        Class::ClusterPlace,
+        Class::CopyEnds,
+        Class::SmallCopies,
     ] {
         assert!(
             summary.races.contains_key(&class),

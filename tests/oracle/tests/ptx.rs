@@ -57,8 +57,24 @@ fn the_reference_cell_agrees_with_the_oracle_the_whole_way() {
 }
 
 #[test]
+fn the_wide_cell_agrees_on_copies_clusters_and_graphs_the_whole_way() {
+    let summary = run(Format::Wide, Constructs::Wide, 1_000_000, 120);
+    assert!(summary.races[&Class::Found] > 100);
+}
+
+#[test]
+fn the_reference_cell_agrees_on_copies_clusters_and_graphs_the_whole_way() {
+    run(Format::Reference, Constructs::Wide, 2_000_000, 60);
+}
+
+#[test]
 fn every_operation_has_its_line() {
-    let programs: Vec<_> = (0..20).map(|s| program(s, Constructs::Classic)).collect();
+    let classic = (0..20).map(|s| program(s, Constructs::Classic));
+    let wide = (0..20).map(|s| program(s, Constructs::Wide));
+    // What a graph runs again has no text of its own.
+    let programs: Vec<_> = (classic.chain(wide))
+        .filter(|p| p.graphs.is_empty())
+        .collect();
     let packed = Module::pack(&programs.iter().collect::<Vec<_>>(), Some(5));
     for (n, program) in programs.iter().enumerate() {
         let mut expected = Vec::new();
@@ -108,6 +124,7 @@ fn a_bundle_is_judged_by_what_was_known_in_advance() {
         module: 6,
         schedules: 40,
         rounds: 2,
+        constructs: Constructs::Classic,
     };
     let modules = bundle.choose(&|_| {});
     bundle.write(&folder.0, &modules).unwrap();

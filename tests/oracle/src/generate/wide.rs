@@ -46,13 +46,13 @@ impl Generator {
         let blocks: Vec<Block> = (0..blocks).map(|_| self.block(many_threads)).collect();
         self.barriers = vec![1; blocks.len()];
         self.program.kernels.push(Kernel { cluster, blocks });
-        if self.random.chance(40) {
+        if self.random.chance(20) {
             self.common();
         }
         for _ in 0..1 + self.random.below(3) {
             self.wide_shape(graph);
         }
-        if self.random.chance(40) {
+        if self.random.chance(20) {
             self.common();
         }
     }

@@ -32,6 +32,8 @@ pub struct Bundle {
     pub schedules: u64,
     /// How often the scenario runs them.
     pub rounds: usize,
+    /// What the programs are made of. (Graphs are left out.)
+    pub constructs: Constructs,
 }
 
 /// What is known of a program in advance.
@@ -88,7 +90,7 @@ impl Bundle {
         let mut modules = Vec::new();
         while left > 0 {
             let size = left.min(self.module.max(1));
-            let shape = Shape::of(modules.len(), &mut seed);
+            let shape = Shape::of(modules.len(), &mut seed, self.constructs);
             modules.push(self.choose_module(&shape, size, &mut seed, &reference));
             left -= size;
             progress(self.programs - left);
@@ -107,7 +109,7 @@ impl Bundle {
         let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
         while entries.len() < size {
             *seed = seed.wrapping_add(1);
-            let Some(program) = shape.apply(campaign::program(*seed, Constructs::Classic)) else {
+            let Some(program) = shape.apply(campaign::program(*seed, self.constructs)) else {
                 continue;
             };
             let clean = counts.get(&Kind::Clean).copied().unwrap_or(0);
@@ -265,16 +267,17 @@ impl Bundle {
 struct Shape {
     host: Vec<HostStep>,
     clusters: Vec<usize>,
+    constructs: Constructs,
 }
 
 impl Shape {
     /// That of the first program from `seed` on that suits the `n`-th module.
-    fn of(n: usize, seed: &mut u64) -> Shape {
+    fn of(n: usize, seed: &mut u64, constructs: Constructs) -> Shape {
         const KERNELS: [usize; 8] = [1, 2, 1, 3, 2, 1, 2, 3];
         let kernels = KERNELS[n % KERNELS.len()];
         loop {
             *seed = seed.wrapping_add(1);
-            let program = campaign::program(*seed, Constructs::Classic);
+            let program = campaign::program(*seed, constructs);
             let launches = (program.host.iter())
                 .filter(|s| matches!(s, HostStep::Launch { .. }))
                 .count();
@@ -283,17 +286,26 @@ impl Shape {
             if program.kernels.len() == kernels
                 && launches == kernels
                 && (kernels == 1 || streams.len() > 1)
-                && (clusters.iter().any(|&c| c > 1) == (n % 8 == 5))
+                && program.graphs.is_empty()
+                && clusters.iter().any(|&c| c > 1) == (constructs == Constructs::Wide || n % 8 == 5)
             {
-                let host = program.host;
-                return Shape { host, clusters };
+                return Shape {
+                    host: program.host,
+                    clusters,
+                    constructs,
+                };
             }
         }
     }
 
     /// The program in this shape; none if it has another number of kernels.
     fn apply(&self, mut program: Program) -> Option<Program> {
-        if program.kernels.len() != self.clusters.len() {
+        if program.kernels.len() != self.clusters.len() || !program.graphs.is_empty() {
+            return None;
+        }
+        // What the wider kind does in clusters needs their size.
+        let as_they_are = program.kernels.iter().map(|k| k.cluster);
+        if self.constructs == Constructs::Wide && !as_they_are.eq(self.clusters.iter().copied()) {
             return None;
         }
         program.host.clone_from(&self.host);
