@@ -149,10 +149,10 @@ fn what_is_missing_has_a_name() {
             "several devices",
         ),
         (
-            "tex.1d.v4.f32.s32 {%r1, %r2, %r3, %r4}, [%d1, {%r1}];",
-            "textures",
+            "tex.cube.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%d1, {%r1, %r2, %r3, %r4}];",
+            "cube maps",
         ),
-        ("suld.b.1d.b32.trap {%r1}, [%d1, {%r1}];", "textures"),
+        ("sured.b.add.1d.u32.trap [%d1, {%r1}], %r2;", "surfaces"),
     ] {
         let mut b = Bench::new(&format!(
             ".visible .entry k() {{ .reg .b64 %d<4>; .reg .b32 %r<5>; {body} ret; }}"

@@ -112,6 +112,7 @@ pub fn captures() -> String {
     events(&mut it);
     several_streams(&mut it);
     graphs(&mut it);
+    its_own_event(&mut it);
     std::mem::take(&mut it.lines)
 }
 
@@ -252,4 +253,54 @@ fn graphs(it: &mut Captures) {
         it.say("after all that", cuCtxSynchronize());
         it.say("destroy", cuGraphDestroy(graph));
     }
+}
+
+/// What may be done with an event that was recorded in a capture, call by call.
+fn its_own_event(it: &mut Captures) {
+    let (a, b, own) = (it.a, it.b, it.own);
+    let recorded = |it: &Captures| {
+        it.begin(a);
+        let _ = it.fill(a);
+        let _ = it.record(own, a);
+    };
+    let afterwards = |it: &mut Captures| {
+        it.say("  wait for it afterwards", it.wait(b, own));
+        it.say("  synchronize it afterwards", it.synchronize(own));
+        it.say("  query it afterwards", it.query(own));
+        it.say("  record it outside", it.record(own, b));
+        it.say("  synchronize it", it.synchronize(own));
+        it.say("  query it", it.query(own));
+    };
+    recorded(it);
+    it.say("query a captured event", it.query(own));
+    it.say("  and more work", it.fill(a));
+    it.end(a, "  end");
+    afterwards(it);
+    recorded(it);
+    it.say("synchronize a captured event", it.synchronize(own));
+    it.say("  and more work", it.fill(a));
+    it.end(a, "  end");
+    afterwards(it);
+    recorded(it);
+    it.say("wait for it in its stream", it.wait(a, own));
+    it.end(a, "  end");
+    afterwards(it);
+    recorded(it);
+    // SAFETY: the stream lives.
+    let spoils = unsafe { cuStreamQuery(a) };
+    it.say("spoil its capture", spoils);
+    it.say("  query it", it.query(own));
+    it.say("  synchronize it", it.synchronize(own));
+    it.say("  wait for it elsewhere", it.wait(b, own));
+    it.end(a, "  end");
+    afterwards(it);
+    recorded(it);
+    // SAFETY: both live.
+    let destroyed = unsafe { cuEventDestroy_v2(own) };
+    it.say("destroy it in its capture", destroyed);
+    it.end(a, "  end");
+    // SAFETY: the result is ours.
+    let another = unsafe { cuEventCreate(&mut it.own, 2) };
+    it.say("another one", another);
+    it.say("  at the end", it.query(it.own));
 }

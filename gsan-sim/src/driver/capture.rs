@@ -246,7 +246,8 @@ impl Driver {
                 self.capture_work(own, stream, NodeWork::Wait(event))?;
             }
             (None, Some((capture, nodes))) => {
-                if !self.graphs.captures.contains_key(&capture) {
+                let known = self.graphs.captures.get(&capture);
+                if !known.is_some_and(|capture| capture.valid) {
                     return Err(Code::INVALID_VALUE);
                 }
                 let Some(stream) = stream else {

@@ -13,6 +13,9 @@ const LAYERED: u32 = 1;
 /// `CUDA_ARRAY3D_SURFACE_LDST`, `CUDA_ARRAY3D_TEXTURE_GATHER`, and the first: what is understood.
 const FLAGS: u32 = LAYERED | 2 | 8;
 
+/// More bytes, rows or columns than any memory has.
+const MOST: u64 = 1 << 40;
+
 /// What the driver knows of them.
 #[derive(Default)]
 pub(super) struct Images {
@@ -98,15 +101,15 @@ impl Driver {
             return Err(Code::NOT_SUPPORTED);
         }
         let layered = what.flags & LAYERED != 0;
-        if what.width == 0 || layered && what.depth == 0 {
+        let extents = [what.width, what.height, what.depth].map(|n| n as u64);
+        if extents.iter().any(|&n| n > MOST) || what.width == 0 || layered && what.depth == 0 {
             return Err(Code::INVALID_VALUE);
         }
-        let extents = [what.width, what.height, what.depth].map(|n| n as u64);
         let texel = channel.bytes() * u64::from(what.channels);
         let sizes = extents.map(|n| n.max(1));
         let pitch = sizes[0].checked_mul(texel).ok_or(Code::INVALID_VALUE)?;
         let slice = pitch.checked_mul(sizes[1]).ok_or(Code::INVALID_VALUE)?;
-        let len = slice.checked_mul(sizes[2]).filter(|&n| n < 1 << 40);
+        let len = slice.checked_mul(sizes[2]).filter(|&n| n < MOST);
         let len = len.ok_or(Code::OUT_OF_MEMORY)?;
         let address = self.allocate_device(context, len as usize)?;
         let handle = self.new_handle();
@@ -127,6 +130,9 @@ impl Driver {
         let [first, second, third, height, pitch, ..] = what.words;
         let linear = |extents: [u64; 3], pitch: u64| -> Answer<Image> {
             let channels = second >> 32;
+            if extents.iter().any(|&n| n > MOST) {
+                return Err(Code::INVALID_VALUE);
+            }
             Ok(Image {
                 address: first,
                 extents,

@@ -99,9 +99,16 @@ impl Image {
     pub fn at(&self, [x, y, z]: [i64; 3]) -> Option<u64> {
         let inside = |i: i64, n: u64| (0..n.max(1) as i64).contains(&i);
         let [w, h, d] = self.extents;
-        (inside(x, w) && inside(y, h) && inside(z, d)).then(|| {
-            self.address + x as u64 * self.texel() + y as u64 * self.pitch + z as u64 * self.slice
-        })
+        (inside(x, w) && inside(y, h) && inside(z, d))
+            .then(|| self.byte(x as u64 * self.texel(), y, z))
+    }
+
+    /// Where a byte of a row lies.
+    pub fn byte(&self, x: u64, y: i64, z: i64) -> u64 {
+        self.address
+            .wrapping_add(x)
+            .wrapping_add((y as u64).wrapping_mul(self.pitch))
+            .wrapping_add((z as u64).wrapping_mul(self.slice))
     }
 }
 

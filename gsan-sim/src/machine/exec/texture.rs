@@ -41,18 +41,10 @@ impl Exec<'_> {
             let words: Vec<u32> = at.iter().map(|row| row[l] as u32).collect();
             let values = match op.kind {
                 TextureKind::Extent(n) => vec![texture.image.extents[n]],
-                TextureKind::Surface { bytes, outside } => {
+                TextureKind::Surface { .. } => {
                     let values: Vec<u64> = out.iter().map(|row| row[l]).collect();
-                    self.surface(
-                        warp,
-                        op,
-                        &texture.image,
-                        &words,
-                        [bytes as u64, l as u64],
-                        outside,
-                        values,
-                    )
-                    .map_err(failed)?
+                    self.surface(warp, op, &texture.image, &words, l, values)
+                        .map_err(failed)?
                 }
                 _ => self.texels(warp, op, &texture, &words, l).map_err(failed)?,
             };
@@ -135,25 +127,28 @@ impl Exec<'_> {
         if n as u64 >= texture.image.channels {
             return Ok(Some(0));
         }
-        let address = address + n as u64 * channel.bytes();
+        let address = address.wrapping_add(n as u64 * channel.bytes());
         let bits = self.load_lane(warp, Space::Global, address, channel.bytes() as u8, l)?;
         Ok(Some(bits))
     }
 
-    #[allow(clippy::too_many_arguments)]
+    /// The elements at a place of a surface; `values` are those to store.
     fn surface(
         &mut self,
         warp: &mut Warp,
         op: &TextureOp,
         image: &Image,
         words: &[u32],
-        [bytes, l]: [u64; 2],
-        outside: Outside,
+        l: usize,
         mut values: Vec<u64>,
     ) -> Result<Vec<u64>, Halt> {
+        let TextureKind::Surface { bytes, outside } = op.kind else {
+            return Ok(values);
+        };
+        let each = u64::from(bytes);
         let places: Vec<i64> = words.iter().map(|&w| i64::from(w as i32)).collect();
         let [mut x, mut y, mut z] = order(op.geometry, &places);
-        let all = bytes as i64 * values.len() as i64;
+        let all = each as i64 * values.len() as i64;
         let [w, h, d] = image.extents;
         let ends = [
             (w * image.texel()) as i64 - all,
@@ -184,14 +179,14 @@ impl Exec<'_> {
                 image.address.wrapping_add(x as u64),
             ));
         }
-        let start = image.address + x as u64 + y as u64 * image.pitch + z as u64 * image.slice;
+        let start = image.byte(x as u64, y, z);
         for (n, value) in values.iter_mut().enumerate() {
-            let address = start + n as u64 * bytes;
+            let address = start.wrapping_add(n as u64 * each);
             if op.store {
-                let word = *value & u64::MAX >> (64 - 8 * bytes);
-                self.store_lane(warp, Space::Global, address, bytes as u8, word, l as usize)?;
+                let word = *value & u64::MAX >> (64 - 8 * each);
+                self.store_lane(warp, Space::Global, address, bytes, word, l)?;
             } else {
-                *value = self.load_lane(warp, Space::Global, address, bytes as u8, l as usize)?;
+                *value = self.load_lane(warp, Space::Global, address, bytes, l)?;
             }
         }
         Ok(values)
