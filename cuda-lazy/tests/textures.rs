@@ -4,8 +4,9 @@
 
 mod common;
 
-use common::{Simulated, code};
+use common::{Simulated, code, seeded};
 use cust_raw::*;
+use gsan_sim::{Config, MemoryModel};
 use std::ffi::{CString, c_void};
 use std::mem::zeroed;
 use std::ptr::null_mut;
@@ -150,7 +151,17 @@ impl Kernels {
 
 #[test]
 fn kernels_read_textures_and_write_surfaces() {
-    let _sim = Simulated::new();
+    for memory in [MemoryModel::Sequential, MemoryModel::Weak] {
+        for seed in 0..4 {
+            let mut config = seeded(seed);
+            config.memory = memory;
+            read_and_write(config);
+        }
+    }
+}
+
+fn read_and_write(config: Config) {
+    let _sim = Simulated::with(config);
     let kernels = Kernels::new();
     let plane = floats([8, 4, 1], |x, y, _| (10 * y + x) as f32);
     let plane = of_array(array(FLOAT, [8, 4, 0], 0, &plane));
