@@ -6,7 +6,7 @@ use crate::request::{KernelInfo, ParamInfo};
 use gsan_ptx::Place;
 use gsan_ptx::ast::{Item, Space, Statement};
 use gsan_ptx::hook::names::{MODULE, PREFIX};
-use gsan_ptx::instrument::{EntryInfo, GlobalVar, InstrumentError, Options};
+use gsan_ptx::instrument::{EntryInfo, GlobalVar, InstrumentError, Options, RuntimeNeeds};
 use std::collections::HashMap;
 
 /// A kernel, as launches need it.
@@ -28,8 +28,8 @@ pub(crate) struct Kernel {
 /// A module, ready to load.
 #[derive(Debug, Default)]
 pub(crate) struct Prepared {
-    /// Name and text of each module; several are linked into one.
-    pub(crate) texts: Vec<(String, String)>,
+    /// The texts; several are linked into one program.
+    pub(crate) texts: Vec<Input>,
     pub(crate) sites: Vec<Site>,
     pub(crate) unsupported: Vec<UnsupportedInstruction>,
     pub(crate) instrumented_sites: u64,
@@ -42,7 +42,27 @@ pub(crate) struct Prepared {
     pub(crate) linked_files: HashMap<String, String>,
 }
 
-/// Instruments the modules of a program and appends the runtime to each. `program` is what reports call it; with
+/// A text on its way to the driver.
+#[derive(Debug, Clone)]
+pub(crate) struct Input {
+    pub(crate) name: String,
+    pub(crate) text: String,
+    /// How many registers its functions may use, where that is bounded.
+    pub(crate) registers: Option<u32>,
+}
+
+impl Input {
+    pub(crate) fn new(name: &str, text: impl Into<String>) -> Input {
+        Input {
+            name: name.into(),
+            text: text.into(),
+            registers: None,
+        }
+    }
+}
+
+/// Instruments the modules of a program and puts the runtime beside them, to be linked: the driver compiles each of its functions once,
+/// where it would make a copy of all of them for every kernel of a module that held them. `program` is what reports call it; with
 /// `intra_block` warps of a block are told apart where that is possible; without `stale_nc` non-coherent loads are left alone.
 pub(crate) fn instrumented(
     program: &str,
@@ -53,8 +73,10 @@ pub(crate) fn instrumented(
 ) -> Result<Prepared> {
     let mut all = Prepared::default();
     let mut blind = false;
+    let mut needs = None::<RuntimeNeeds>;
     for (name, ptx) in modules {
         let options = Options {
+            apart: true,
             part: modules.len() > 1,
             first_site: u32::try_from(all.sites.len()).unwrap_or(u32::MAX),
             intra_block,
@@ -72,6 +94,9 @@ pub(crate) fn instrumented(
             });
         }
         blind |= result.blind_function;
+        if !result.already_linked {
+            needs.get_or_insert_default().add(&result.needs);
+        }
         all.add(prepared(name, ptx, result, modules.len() == 1));
     }
     if blind {
@@ -79,9 +104,16 @@ pub(crate) fn instrumented(
         all.kernels.iter_mut().for_each(|k| k.intra_block = false);
     }
     let mut texts = modules.iter().zip(&all.texts);
-    let follows = texts.all(|((_, before), (_, after))| follows_grid_wait(before, after));
+    let follows = texts.all(|((_, before), after)| follows_grid_wait(before, &after.text));
     let kernels = all.kernels.iter_mut();
     kernels.for_each(|k| k.follows_grid_wait = follows);
+    if let Some(needs) = needs {
+        let text = needs.module(runtime);
+        all.texts.push(Input {
+            registers: Some(needs.registers()),
+            ..Input::new("gsan's runtime", text.map_err(|e| refused(program, &e))?)
+        });
+    }
     Ok(all)
 }
 
@@ -130,7 +162,7 @@ fn prepared(name: &str, ptx: &str, result: gsan_ptx::Instrumented, alone: bool) 
         ),
         variables: variables(&result.globals),
         linked_files,
-        texts: vec![(name.into(), result.text)],
+        texts: vec![Input::new(name, result.text)],
     }
 }
 
@@ -190,7 +222,7 @@ fn plain_one(name: &str, ptx: &str) -> Result<Prepared> {
         });
     }
     Ok(Prepared {
-        texts: vec![(name.into(), ptx.into())],
+        texts: vec![Input::new(name, ptx)],
         sites: Vec::new(),
         unsupported: Vec::new(),
         instrumented_sites: 0,
@@ -437,7 +469,7 @@ mod tests {
         let prepared =
             instrumented("m.ptx", &[("m.ptx", MODULE_TEXT)], RUNTIME, true, true).unwrap();
         for name in [MODULE, "__gsan_join_rows"] {
-            assert!(prepared.texts[0].1.contains(name), "{name}");
+            assert!(prepared.texts[1].text.contains(name), "{name}");
         }
     }
 
@@ -518,9 +550,11 @@ mod tests {
         let files: Vec<&str> = both.sites.iter().map(|s| s.file.as_str()).collect();
         assert_eq!(
             (files.as_slice(), both.texts.len()),
-            (["a.ptx", "b.ptx"].as_slice(), 2)
+            (["a.ptx", "b.ptx"].as_slice(), 3)
         );
-        assert!(both.texts[1].1.contains(", 1); st.global.u32"));
+        assert!(both.texts[1].text.contains(", 1); st.global.u32"));
+        // As many as its kernels' blocks leave.
+        assert_eq!(both.texts[2].registers, Some(255));
         assert_eq!(both.variables, ["counter", "table"]);
         let names: Vec<&str> = both.kernels.iter().map(|k| k.info.name.as_str()).collect();
         assert_eq!(names, ["k", "second"]);
@@ -528,25 +562,22 @@ mod tests {
         let one_thread = instrumented("program", &modules, RUNTIME, false, true).unwrap();
         assert!(one_thread.kernels.iter().all(|k| !k.intra_block));
 
-        let blind = format!("{other}.func f() {{ setmaxnreg.inc.sync.aligned.u32 200; ret; }}\n");
-        let both = instrumented(
-            "program",
-            &[modules[0], ("b.ptx", &blind)],
-            RUNTIME,
-            true,
-            true,
-        )
-        .unwrap();
-        assert!(both.kernels.iter().all(|k| !k.intra_block));
+        // A function that nobody can follow concerns the kernels of all modules; `setmaxnreg` is nothing of the kind.
+        for (line, followed) in [
+            ("bar.what 0;", false),
+            ("setmaxnreg.inc.sync.aligned.u32 200;", true),
+        ] {
+            let more = format!("{other}.func f() {{ {line} ret; }}\n");
+            let both = [modules[0], ("b.ptx", &more)];
+            let both = instrumented("program", &both, RUNTIME, true, true).unwrap();
+            assert!(
+                both.kernels.iter().all(|k| k.intra_block == followed),
+                "{line}"
+            );
+        }
 
-        let done = instrumented("m", &modules[..1], RUNTIME, true, true).unwrap();
-        let error = instrumented(
-            "program",
-            &[("m", &done.texts[0].1), modules[1]],
-            RUNTIME,
-            true,
-            true,
-        );
+        let done = format!("{MODULE_TEXT}.visible .global .align 8 .b8 __gsan_module[24];\n");
+        let error = instrumented("program", &[("m", &done), modules[1]], RUNTIME, true, true);
         let error = error.unwrap_err().to_string();
         assert!(
             error.contains("already") && error.contains("`program`"),

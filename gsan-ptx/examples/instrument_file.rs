@@ -5,9 +5,6 @@
 use gsan_ptx::{Options, instrument};
 use std::time::Instant;
 
-/// As many as the host gives the runtime's functions.
-const REGISTERS: u32 = 64;
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [runtime, input, output, rest @ ..] = &args[..] else {
@@ -29,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let result = instrument(&text, &options)?;
         std::fs::write(output, &result.text)?;
         std::fs::write(beside, result.needs.module(&runtime)?)?;
-        println!("{}", result.needs.registers(REGISTERS));
+        println!("{}", result.needs.registers());
         return Ok(());
     }
     let repeat: u32 = rest.first().map_or(Ok(1), |r| r.parse())?;

@@ -317,7 +317,8 @@ fn warp_specialised_kernels_assemble() {
     };
     let linked = instrument(&module, &apart).unwrap();
     assert!(linked.entries.iter().all(|e| e.hooks));
-    assert_eq!(linked.needs.bound, Some(168));
+    // Some of them do not say how many threads they have.
+    assert_eq!(linked.needs.registers(), 64);
     assert!(linked.unsupported.is_empty(), "{:?}", linked.unsupported);
     if ptxas.with_file_name("nvlink").is_file() {
         link_apart(&ptxas, "ws", &[linked], &runtime).unwrap();
@@ -384,7 +385,7 @@ fn link_apart(
     let mut needs = RuntimeNeeds::default();
     modules.iter().for_each(|m| needs.add(&m.needs));
     let runtime = needs.module(runtime).unwrap();
-    let registers = needs.registers(64).to_string();
+    let registers = needs.registers().to_string();
     let options = ["-maxrregcount", &registers];
     let mut texts: Vec<(&str, &[&str])> = modules.iter().map(|m| (&*m.text, &[][..])).collect();
     texts.push((&runtime, &options));

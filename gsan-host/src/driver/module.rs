@@ -2,6 +2,7 @@
 
 use super::{Device, SUCCESS, check, check_code, error_name, failure};
 use crate::error::{Error, Result};
+use crate::prepare::Input;
 use cuda_lazy::ext::{CUlaunchAttribute, CUlaunchConfig, cuLaunchKernelEx};
 use cust::sys::{self, CUfunction_attribute as Attribute, CUjit_option as Option_};
 use std::ffi::{CString, c_void};
@@ -84,8 +85,15 @@ fn load(image: &[u8], log: &mut Log) -> Answer {
     Ok(raw)
 }
 
-/// Links modules, of name and text, and loads the result.
-fn link(modules: &[(CString, CString)], log: &mut Log) -> Answer {
+/// A text as the driver takes it.
+struct Image {
+    name: CString,
+    text: CString,
+    registers: Option<u32>,
+}
+
+/// Links modules and loads the result.
+fn link(modules: &[Image], log: &mut Log) -> Answer {
     let mut linker: sys::CUlinkState = std::ptr::null_mut();
     // SAFETY: as in `load`; the log lives until the linker is destroyed, and `linker` is a valid place for the answer.
     let created = unsafe {
@@ -100,8 +108,18 @@ fn link(modules: &[(CString, CString)], log: &mut Log) -> Answer {
         return Err(("cuLinkCreate", created));
     }
     let linked = (|| {
-        for (name, text) in modules {
-            // SAFETY: name and text are NUL-terminated, the length counts the zero as PTX inputs want it; no options.
+        for Image {
+            name,
+            text,
+            registers,
+        } in modules
+        {
+            // Numbers travel in the pointer's place.
+            let number = registers.unwrap_or_default() as usize;
+            let mut option = Option_::CU_JIT_MAX_REGISTERS;
+            let mut value: *mut c_void = std::ptr::without_provenance_mut(number);
+            // SAFETY: name and text are NUL-terminated, the length counts the zero as PTX inputs want it; the lists of options have
+            // one entry, or are not looked at.
             let added = unsafe {
                 sys::cuLinkAddData_v2(
                     linker,
@@ -109,9 +127,9 @@ fn link(modules: &[(CString, CString)], log: &mut Log) -> Answer {
                     text.as_ptr().cast_mut().cast(),
                     text.as_bytes_with_nul().len(),
                     name.as_ptr(),
-                    0,
-                    std::ptr::null_mut(),
-                    std::ptr::null_mut(),
+                    u32::from(registers.is_some()),
+                    &mut option,
+                    &mut value,
                 )
             } as u32;
             if added != SUCCESS {
@@ -135,28 +153,31 @@ fn link(modules: &[(CString, CString)], log: &mut Log) -> Answer {
 }
 
 impl Module {
-    /// Compiles and loads PTX, given as name and text of each module; several are linked. `name` and `instrumented` are for
-    /// the error.
+    /// Compiles and loads PTX; several texts are linked. `name` and `instrumented` are for the error.
     pub(crate) fn load(
         device: &Rc<Device>,
         name: &str,
-        modules: &[(String, String)],
+        modules: &[Input],
         instrumented: bool,
     ) -> Result<Module> {
         device.enter()?;
         let mut images = Vec::with_capacity(modules.len());
-        for (name, text) in modules {
+        for input in modules {
             let no_zero = |text: &str| {
                 CString::new(text).map_err(|_| Error::Instrument {
-                    module: name.clone(),
+                    module: input.name.clone(),
                     message: "the text contains a zero byte".into(),
                 })
             };
-            images.push((no_zero(name)?, no_zero(text)?));
+            images.push(Image {
+                name: no_zero(&input.name)?,
+                text: no_zero(&input.text)?,
+                registers: input.registers,
+            });
         }
         let mut log = Log::new();
         let loaded = match &images[..] {
-            [(_, image)] => load(image.to_bytes_with_nul(), &mut log),
+            [image] => load(image.text.to_bytes_with_nul(), &mut log),
             images => link(images, &mut log),
         };
         match loaded {

@@ -6,7 +6,7 @@ use crate::cell_format::CellFormat;
 use crate::driver::{Device, DeviceMemory, Function, Module, copy_from_host, copy_to_host};
 use crate::error::{Error, Result};
 use crate::launch_plan::KernelFacts;
-use crate::prepare::{self, Kernel, Prepared};
+use crate::prepare::{self, Input, Kernel, Prepared};
 use crate::report::{RaceClass, Site};
 use crate::request::{KernelInfo, ModuleId};
 use bytemuck::Zeroable;
@@ -19,7 +19,7 @@ use std::rc::Rc;
 pub(super) struct LoadedModule {
     name: String,
     /// The user's texts, to compare with where instrumentation makes a launch impossible.
-    plain_texts: Vec<(String, String)>,
+    plain_texts: Vec<Input>,
     kernels: Vec<Rc<Kernel>>,
     infos: Vec<KernelInfo>,
     /// The user's variables in global memory.
@@ -67,10 +67,10 @@ impl LoadedModule {
             let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
             (!rest.starts_with(goes_on)).then_some(())
         };
-        self.plain_texts.iter().find_map(|(file, text)| {
-            let line = 1 + text.lines().position(|l| declares(l).is_some())? as u32;
+        self.plain_texts.iter().find_map(|plain| {
+            let line = 1 + plain.text.lines().position(|l| declares(l).is_some())? as u32;
             Some(Site {
-                file: file.clone(),
+                file: plain.name.clone(),
                 line,
                 column: None,
                 ptx_line: line,
@@ -192,7 +192,7 @@ impl Session {
             name: name.into(),
             plain_texts: modules
                 .iter()
-                .map(|(n, t)| (n.to_string(), t.to_string()))
+                .map(|(name, text)| Input::new(name, *text))
                 .collect(),
             kernels,
             infos,

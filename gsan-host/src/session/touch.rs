@@ -7,6 +7,7 @@ use crate::catalogue::HostOperation;
 use crate::driver::{Function, Module};
 use crate::error::{Error, Result};
 use crate::launch_plan::{DeviceLimits, plan_shared};
+use crate::prepare::Input;
 use crate::request::StreamId;
 use cuda_lazy::ext::CUlaunchConfig;
 use gsan_device::layout::{Access, Op, Order, Scope};
@@ -93,7 +94,7 @@ impl Session {
                     let module = Module::load(
                         &owner,
                         "gsan's runtime",
-                        &[("runtime.ptx".into(), runtime.into_owned())],
+                        &[Input::new("runtime.ptx", runtime)],
                         false,
                     )?;
                     let global = checked.runtime.devices[device as usize].address();

@@ -51,23 +51,33 @@ fn barriers_decide() {
     );
 }
 
+/// A kernel that moves registers between its warps is followed like any other: linked with the runtime, its calls cost it none.
+#[test]
+fn warp_specialised_kernels_are_followed() {
+    let _turn = simulator(|_| ());
+    let registers = "setmaxnreg.dec.sync.aligned.u32 40;";
+    let function = format!(".func f() {{ {registers} ret; }}\n");
+    for (between, more, races) in [
+        (registers, "", true),
+        ("setmaxnreg.dec.sync.aligned.u32 40; bar.sync 0;", "", false),
+        ("", function.as_str(), true),
+        ("bar.sync 0;", function.as_str(), false),
+    ] {
+        let report = run(between, more, &[]);
+        assert_eq!(!report.races.is_empty(), races, "{between}{more}");
+        assert!(report.unsupported.is_empty(), "{:?}", report.unsupported);
+    }
+}
+
 #[test]
 fn where_barriers_have_no_hooks_a_block_is_one_thread() {
     let _turn = simulator(|_| ());
-    let registers = "setmaxnreg.dec.sync.aligned.u32 40;";
-    // In the kernel, with and without a barrier that nobody sees, and in a function that it might call.
-    let function = format!(".func f() {{ {registers} ret; }}\n");
-    for (between, more) in [
-        (registers, ""),
-        ("setmaxnreg.dec.sync.aligned.u32 40; bar.sync 0;", ""),
-        ("", function.as_str()),
-    ] {
-        let report = run(between, more, &[]);
-        assert!(report.races.is_empty(), "{between}{more}");
-        let note = "threads of one block";
-        let told = report.unsupported.iter().any(|u| u.why.contains(note));
-        assert!(told, "{:?}", report.unsupported);
-    }
+    // A barrier that nobody understands, in a function that the kernel might call.
+    let report = run("", ".func f() { bar.what 0; ret; }\n", &[]);
+    assert!(report.races.is_empty());
+    let note = "threads of one block";
+    let told = report.unsupported.iter().any(|u| u.why.contains(note));
+    assert!(told, "{:?}", report.unsupported);
     let report = run("", "", &[RaceClass::IntraBlock]);
     assert!(report.races.is_empty() && report.unsupported.is_empty());
 }

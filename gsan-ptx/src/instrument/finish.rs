@@ -34,7 +34,7 @@ impl Walker<'_, '_> {
             let keep = verdict.keep[i];
             if keep {
                 self.out.needs.calls.add(trace.calls);
-                self.out.needs.bound(self.nodes[i].bound);
+                self.out.needs.room(trace.room);
             } else {
                 self.emit.edits.remove(trace.edits.clone());
                 self.out.stats.take_back(trace.hooks);

@@ -8,7 +8,7 @@ use super::graph::Node;
 use super::info::{HookCounts, entry};
 use super::own_memory::OwnMemory;
 use super::registers::Registers;
-use super::registers_bound::{Change, bound};
+use super::registers_bound::{Change, bound, room};
 use super::repeat::Checked;
 use super::{Instrumented, Options, Unsupported, hidden_parameter};
 use crate::ast::{Address, Function, Instruction, Item, Operand, Space, Statement};
@@ -218,6 +218,7 @@ impl<'m, 'e> Walker<'m, 'e> {
                 0
             },
             edits,
+            room: function.entry.then(|| room(function)),
             calls: self.emit.calls,
             hooks,
             notes: first_note..self.block.notes.len(),
@@ -695,7 +696,9 @@ pub(super) struct Trace {
     /// A kernel's place among the module's.
     pub(super) entry: usize,
     pub(super) edits: Range<usize>,
-    /// What they call.
+    /// A kernel's room for the registers of what it calls.
+    pub(super) room: Option<u64>,
+    /// What its hooks call.
     pub(super) calls: Hooks,
     pub(super) hooks: HookCounts,
     /// Its notes, among all.

@@ -73,8 +73,8 @@ pub struct RuntimeNeeds {
     pub version: (u32, u32),
     /// The target of one of them, `sm_90a`; empty if there are none.
     pub target: String,
-    /// The least bound on its registers that one of their kernels with hooks has (`.maxnreg`, `.minnctapersm`).
-    pub bound: Option<u64>,
+    /// The registers for which each of their kernels with hooks has room; `None` if there is no such kernel.
+    room: Option<u64>,
 }
 
 impl RuntimeNeeds {
@@ -82,21 +82,24 @@ impl RuntimeNeeds {
     pub fn add(&mut self, other: &RuntimeNeeds) {
         self.calls.add(other.calls);
         self.version = self.version.max(other.version);
-        self.bound(other.bound);
+        self.room(other.room);
         if self.target.is_empty() {
             self.target.clone_from(&other.target);
         }
     }
 
-    pub(super) fn bound(&mut self, bound: Option<u64>) {
-        self.bound = self.bound.into_iter().chain(bound).min();
+    pub(super) fn room(&mut self, room: Option<u64>) {
+        self.room = self.room.into_iter().chain(room).min();
     }
 
-    /// How many registers the runtime's functions may use where it is linked, given how many they had best have: a linker refuses a
-    /// kernel that calls a function with more than its own bound. The ABI needs 24.
-    pub fn registers(&self, wanted: u32) -> u32 {
-        let bound = self.bound.unwrap_or(u64::MAX);
-        u32::try_from(bound).map_or(wanted, |bound| bound.clamp(24, wanted.max(24)))
+    /// How many registers the runtime's functions may use where it is linked: more run faster, but a kernel has at least as many as what it
+    /// calls, so that a large block may find no place, and a linker refuses a kernel that bounds its own below that. A kernel that
+    /// says how many threads its blocks have (`.reqntid`, `.maxntid`) gets what these leave, one that does not what 1024 do.
+    pub fn registers(&self) -> u32 {
+        const ANY_BLOCK: u32 = 64;
+        // The ABI needs 24.
+        let room = |room: u64| room.clamp(24, 255) as u32;
+        self.room.map_or(ANY_BLOCK, room)
     }
 
     /// The part of the runtime that they need as a module of its own, to be linked with modules that were instrumented with
