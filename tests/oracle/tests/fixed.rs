@@ -31,32 +31,70 @@ fn assert_clean(summary: &Summary, format: Format) {
     }
 }
 
-#[test]
-fn the_reference_cell_agrees_with_the_oracle() {
-    let summary = run(Format::Reference, Constructs::Classic, 1_000_000, 5_000);
-    assert_clean(&summary, Format::Reference);
+/// Runs 5,000 programs.
+#[track_caller]
+fn agrees(format: Format, constructs: Constructs) -> Summary {
+    let summary = run(format, constructs, 1_000_000, 5_000);
+    assert_clean(&summary, format);
     assert_eq!(summary.programs, 5_000);
+    summary
 }
 
-#[test]
-fn the_wide_cell_agrees_with_the_oracle() {
-    let summary = run(Format::Wide, Constructs::Classic, 1_000_000, 5_000);
-    assert_clean(&summary, Format::Wide);
-    assert_eq!(summary.programs, 5_000);
-}
-
-#[test]
-fn racy_and_race_free_programs_are_both_frequent_and_most_racy_ones_are_found() {
-    let summary = run(Format::Wide, Constructs::Classic, 2_000_000, 2_000);
+#[track_caller]
+fn assert_some_race_and_most_are_found(summary: &Summary) {
     let racy = summary.racy as f64 / summary.programs as f64;
     assert!((0.3..0.8).contains(&racy), "{racy} of the programs race");
     assert!(summary.racy_found as f64 > 0.75 * summary.racy as f64);
 }
 
+#[track_caller]
+fn assert_occur(summary: &Summary, classes: &[Class]) {
+    for class in classes {
+        assert!(
+            summary.races.contains_key(class),
+            "{class:?} did not occur:\n{summary}"
+        );
+    }
+}
+
+#[test]
+fn the_reference_cell_agrees_with_the_oracle() {
+    agrees(Format::Reference, Constructs::Classic);
+}
+
+#[test]
+fn the_wide_cell_agrees_with_the_oracle() {
+    agrees(Format::Wide, Constructs::Classic);
+}
+
+#[test]
+fn the_reference_cell_agrees_with_the_oracle_on_copies_clusters_and_graphs() {
+    agrees(Format::Reference, Constructs::Wide);
+}
+
+#[test]
+fn the_wide_cell_agrees_with_the_oracle_on_copies_clusters_and_graphs() {
+    let summary = agrees(Format::Wide, Constructs::Wide);
+    assert_some_race_and_most_are_found(&summary);
+    let classes = [
+        Class::ClusterScope,
+        Class::ClusterPlace,
+        Class::CopyEnds,
+        Class::SmallCopies,
+    ];
+    assert_occur(&summary, &classes);
+}
+
+#[test]
+fn racy_and_race_free_programs_are_both_frequent_and_most_racy_ones_are_found() {
+    let summary = run(Format::Wide, Constructs::Classic, 2_000_000, 2_000);
+    assert_some_race_and_most_are_found(&summary);
+}
+
 #[test]
 fn the_classes_of_misses_occur() {
     let summary = run(Format::Reference, Constructs::Classic, 3_000_000, 4_000);
-    for class in [
+    let classes = [
         Class::ClusterScope,
         Class::SameBlock,
         Class::BlockIdentity,
@@ -71,38 +109,6 @@ fn the_classes_of_misses_occur() {
         Class::Window,
         Class::Slot,
         Class::Saturated,
-    ] {
-        assert!(
-            summary.races.contains_key(&class),
-            "{class:?} did not occur:\n{summary}"
-        );
-    }
-}
-
-#[test]
-fn the_reference_cell_agrees_with_the_oracle_on_copies_clusters_and_graphs() {
-    let summary = run(Format::Reference, Constructs::Wide, 1_000_000, 5_000);
-    assert_clean(&summary, Format::Reference);
-    assert_eq!(summary.programs, 5_000);
-}
-
-#[test]
-fn the_wide_cell_agrees_with_the_oracle_on_copies_clusters_and_graphs() {
-    let summary = run(Format::Wide, Constructs::Wide, 1_000_000, 5_000);
-    assert_clean(&summary, Format::Wide);
-    assert_eq!(summary.programs, 5_000);
-    let racy = summary.racy as f64 / summary.programs as f64;
-    assert!((0.3..0.8).contains(&racy), "{racy} of the programs race");
-    assert!(summary.racy_found as f64 > 0.75 * summary.racy as f64);
-    for class in [
-        Class::ClusterScope,
-        Class::ClusterPlace,
-        Class::CopyEnds,
-        Class::SmallCopies,
-    ] {
-        assert!(
-            summary.races.contains_key(&class),
-            "{class:?} did not occur:\n{summary}"
-        );
-    }
+    ];
+    assert_occur(&summary, &classes);
 }
