@@ -22,7 +22,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for path in &files {
         let text = std::fs::read_to_string(path)?;
         let name = path.strip_prefix(&corpus)?.display().to_string();
-        let done = gsan_ptx::instrument(&text, &gsan_ptx::Options::new(runtime, &name))?;
+        // As the host has it.
+        let options = gsan_ptx::Options {
+            apart: true,
+            ..gsan_ptx::Options::new(runtime, &name)
+        };
+        let done = gsan_ptx::instrument(&text, &options)?;
         sites += done.sites.len();
         let s = done.stats;
         barriers += s.barrier_hooks;
@@ -124,8 +129,6 @@ These forms of PTX ISA 9.0 touch global memory, or may, and are listed as **not 
 | a call of `malloc`, `free` | memory of the device's heap has no shadow |
 | a call of `vprintf` | what it reads of its arguments is not seen |
 | a call of any other function that the module only declares | it is not there (modules that are linked by gsan are instrumented each) |
-| a kernel with a bound on its registers and `setmaxnreg`, with all that it accesses | ptxas assembles no calls in it (`docs/instrumentation.md`) |
-| a function that such a kernel may call | the same; what it synchronises is not followed either, for other kernels too: findings behind it may be wrong |
 | an unknown instruction with an operand in brackets | it may be an access |
 
 These are **approximated**: the access is checked, or the order followed, but not to the letter, and the line says in what:
@@ -135,9 +138,11 @@ These are **approximated**: the access is checked, or the order followed, but no
 | `atom.cas` whose result goes to `_` | whether it wrote: it is checked as one that did not |
 | `st.async`, `red.async` with `.global` or a generic address, and no mbarrier (`.mmio.release`, sm_100) | they are carried out when issued |
 | `bar`, `barrier` with operands that PTX does not have | races between threads of the block are not looked for, in the kernel or, from a function, in the module |
-| any barrier in a kernel with `setmaxnreg` | the same |
-| waits for mbarriers in a kernel with `setmaxnreg`, in a module that mentions clusters | in a launch with clusters: order from another block's arrival is not followed, findings between blocks of one cluster may be wrong |
 | reads of `%total_smem_size`, `%aggr_smem_size`; of `%dynamic_smem_size` by other instructions than `mov` and `cvt`, or as a part of a vector, or where a kernel can have no hooks | the number is larger under gsan |
+
+Where the runtime is merged into the module, which `gsan instrument` does, three more (`docs/instrumentation.md`): a kernel with a bound on its registers and `setmaxnreg`, with
+all that it accesses and calls, is not checked, because ptxas assembles no calls in it; barriers in another kernel with `setmaxnreg`, and in modules that mention
+clusters its waits for mbarriers, are not followed.
 
 With a runtime from before the hooks for them, `barrier.cluster.*` and mbarriers at cluster scope are listed as approximated (findings between
 blocks of one cluster may be wrong), and `griddepcontrol` too. With this one they are followed; a cluster counts as one place where its blocks release
