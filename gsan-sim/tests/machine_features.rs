@@ -94,3 +94,8 @@ fn tensor_core_forms() {
     check("tc.sm_90a", 1, 32, 1);
     check("tc100.sm_120a", 1, 32, 1);
 }
+
+#[test]
+fn arguments_without_a_fixed_number_structures_and_directed_roundings() {
+    check("language.sm_90a", 2, 64, 1);
+}

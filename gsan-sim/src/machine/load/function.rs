@@ -121,6 +121,9 @@ pub fn decode<'a>(
     d.finish()
 }
 
+/// Bytes of arguments that a function without a fixed number of them can be given.
+const VARIADIC: u32 = 1 << 12;
+
 impl<'a> Decoder<'_, 'a> {
     fn parameters(&mut self, f: &ast::Function<'a>) -> Result<(), LoadError> {
         if f.entry {
@@ -134,7 +137,12 @@ impl<'a> Decoder<'_, 'a> {
         }
         for (list, results) in [(&f.returns, true), (&f.params, false)] {
             for v in list.iter() {
-                let (offset, size) = self.frame_variable(v)?;
+                let (offset, size) = if v.dims.first() == Some(&None) && !results {
+                    // `.param .b8 %VAParam[]`: what the caller passes beyond the others.
+                    (self.frame_bytes(VARIADIC, layout::align_of(v)), VARIADIC)
+                } else {
+                    self.frame_variable(v)?
+                };
                 if results {
                     self.function.returns.push((offset, size));
                 } else {
