@@ -154,6 +154,8 @@ pub struct Event {
     has_observed: bool,
     /// The same for reads, and for writes that have been overwritten.
     has_observed_reads: bool,
+    /// The blocks of who has observed the word before, in a thread that happens before: their writes at block scope count, too.
+    observer_blocks: Vec<usize>,
 }
 
 /// For [`Model::observed_word`]: a reader of a word.
@@ -400,6 +402,7 @@ impl Oracle {
             reach: access.scope,
             has_observed: false,
             has_observed_reads: false,
+            observer_blocks: Vec::new(),
         };
         let foreign = self.model.hashed_foreign && access.place.space == Space::Foreign;
         if !trusted {
@@ -640,6 +643,10 @@ impl Oracle {
             .filter_map(|w| self.observers.get(&w))
             .flatten()
             .filter(|o| clock[o.agent] >= o.seq);
+        event.observer_blocks = (known.clone())
+            .filter(|o| o.last || o.some)
+            .map(|o| self.blocks_of[o.thread])
+            .collect();
         event.has_observed = known.clone().any(|o| o.last);
         event.has_observed_reads = known.any(|o| o.some);
         for word in first..=last {
@@ -695,6 +702,13 @@ impl Oracle {
             && (y.has_observed || y.has_observed_reads)
             && x.access.is_strong()
             && self.includes(x.access.scope, x.access.thread, y.access.thread)
+        {
+            return true;
+        }
+        if self.model.observed_word
+            && x.access.writes
+            && x.access.is_strong()
+            && y.observer_blocks.contains(&self.blocks_of[x.access.thread])
         {
             return true;
         }

@@ -455,6 +455,7 @@ impl Oracle {
             reach: Scope::Gpu,
             has_observed: false,
             has_observed_reads: false,
+            observer_blocks: Vec::new(),
         };
         self.note_observation(&mut event, &[]);
     }
