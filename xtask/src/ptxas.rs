@@ -151,14 +151,16 @@ impl Job {
                 part,
                 instrument: false,
             } => assemble(ptxas, path, *part),
-            Job::File { path, part, .. } => {
+            Job::File { path, .. } => {
                 let name = path.strip_prefix(root()).unwrap_or(path).to_string_lossy();
                 let out = scratch(&name.replace('/', "-"));
                 process::write(&out, "")?;
                 let mut instrument = Command::new(gsan);
                 instrument.arg("instrument").arg(path).arg("-o").arg(&out);
                 capture(&mut instrument)?;
-                assemble(ptxas, &out, *part)
+                // As something to be linked, which it is when gsan runs it: as a whole program it would hold a copy of the runtime for
+                // each kernel.
+                assemble(ptxas, &out, true)
             }
             Job::Inline(inline) => {
                 let name = inline.place.replace(['/', ':'], "-");
