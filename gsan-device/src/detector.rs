@@ -133,6 +133,15 @@ pub fn strong_before<C: Cell, M: Machine>(me: State<M>, addr: u64, op: Op, site:
     if span.is_none() && !me.m.is_global(addr) {
         return 0;
     }
+    if writes
+        && op.access() != Access::Store
+        && op.order().acquires()
+        && op.order().releases()
+        && me.tells_warps_apart()
+    {
+        // What it acquires of its own block goes into its release. (Of other blocks: the releases that it joins.)
+        own_block_seen(me, span, addr, true);
+    }
     let mut release = if writes { release_of(me, op) } else { None };
     let by_fence = release.is_some() && !op.order().releases();
     let had_token = release.map_or(0, |r| r.token);

@@ -251,6 +251,30 @@ fn a_release_speaks_for_those_who_met_at_part_of_a_barrier() {
     }
 }
 
+/// A warp stores, and then synchronises with another one of its block by a fence of block scope and an atomic: what that one's
+/// own atomic releases to another block.
+fn released_by_another_warp(fence: bool) -> Found {
+    let d = device();
+    let record = d.launch(0, 0, 1);
+    let w = warps(&d, record, 0, 0, 0, 2);
+    let other = Block::enter(&d, record, 0, 1, 1);
+    w[0].store(0);
+    if fence {
+        w[0].fence(Order::AcqRel, Scope::Cta);
+        w[0].strong(Access::Rmw, Order::Relaxed, Scope::Sys, 8);
+    }
+    w[1].strong(Access::Rmw, Order::AcqRel, Scope::Gpu, 8);
+    other.acquire(8);
+    other.load(0);
+    found(&d)
+}
+
+#[test]
+fn an_atomic_releases_what_it_acquires_of_its_own_block() {
+    assert_eq!(released_by_another_warp(true), []);
+    assert_eq!(released_by_another_warp(false), [(RAW, INTRA)]);
+}
+
 fn many_readers(with_barrier: bool) -> Found {
     let d = device();
     let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 8);
