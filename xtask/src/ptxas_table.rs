@@ -85,8 +85,9 @@ pub fn run(extent: Extent, out: Option<&Path>) -> Result {
         "# Registers, before and after\n\n\
          `cargo xtask ptxas --corpus`, {version}; {what}. Each file is assembled for every target among sm_80, sm_90a and\n\
          sm_100a that its own `.target` allows: as it is, and instrumented with the runtime beside it: each text for itself (`-c`), the runtime's with\n\
-         64 registers at most, or as many as the file's narrowest kernel, linked by nvlink; under limits of time and memory. Figures are the largest of\n\
-         the file's kernels; spills are bytes of stores and loads together, linked those of the kernels alone; the stack is that of the deepest calls.\n\n\
+         as many registers as the blocks of the file's kernels leave (64 where one doesn't say how large they are), linked by nvlink; under limits of time and\n\
+         memory. Figures are the largest of the file's kernels; spills are bytes of stores and loads together, linked those of the kernels alone; the stack is\n\
+         that of the deepest calls.\n\n\
          {assembled} assemblies of {} files; registers grow by {median} in the median, by {most} at most.\n\n\
          | file | target | registers | | spills | stack |\n|---|---|---|---|---|---|\n{rows}",
         files.len(),
