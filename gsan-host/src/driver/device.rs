@@ -84,6 +84,26 @@ impl Device {
         Ok(Rc::new(device))
     }
 
+    /// Makes room for the hooks on each thread's stack. The driver knows by itself what a kernel needs, but not where kernels
+    /// recurse, call through pointers or allocate on the stack: there the limit holds, by default 1 KiB, and hooks need as much.
+    pub(crate) fn room_for_hooks(&self) -> Result<()> {
+        const WITH_HOOKS: usize = 3 << 10;
+        self.enter()?;
+        let which = sys::CUlimit::CU_LIMIT_STACK_SIZE;
+        let mut now = 0;
+        // SAFETY: the context is current, and `now` is a valid place for the answer.
+        check("cuCtxGetLimit", unsafe {
+            sys::cuCtxGetLimit(&mut now, which)
+        })?;
+        if now < WITH_HOOKS {
+            // SAFETY: the context is current.
+            check("cuCtxSetLimit", unsafe {
+                sys::cuCtxSetLimit(which, WITH_HOOKS)
+            })?;
+        }
+        Ok(())
+    }
+
     /// Makes the context current in this thread.
     pub(crate) fn enter(&self) -> Result<()> {
         match CurrentContext::set_current(&self.context) {

@@ -211,6 +211,7 @@ impl Builder {
         for device in devices {
             request.num_sms = request.num_sms.max(device.sms);
             request.blocks_per_sm = request.blocks_per_sm.max(blocks_per_sm(device)?);
+            device.room_for_hooks()?;
             request.free = request.free.min(device.memory()?.0);
         }
         let shape = Shape::choose(request)?;

@@ -289,3 +289,30 @@ fn epochs_that_run_out_end_nothing_and_raise_no_alarm() {
     assert_eq!(report.races, vec![]);
     assert!(report.stats.misses.unwrap().saturated > 0);
 }
+
+/// The stack of kernels that recurse or allocate on it has room for hooks; a program that asked for more keeps that.
+#[test]
+fn a_session_makes_room_for_the_hooks_on_the_stack() {
+    use cust::sys::{CUlimit::CU_LIMIT_STACK_SIZE, cuCtxGetLimit, cuCtxSetLimit};
+    let _turn = simulator(|_| {});
+    let limit = || {
+        let mut bytes = 0;
+        // SAFETY: the session's context is current in this thread.
+        let code = unsafe { cuCtxGetLimit(&mut bytes, CU_LIMIT_STACK_SIZE) };
+        assert_eq!(code as u32, 0);
+        bytes
+    };
+    let plain = Session::builder().instrument(false).build().unwrap();
+    assert_eq!(limit(), 1024, "the driver's default");
+    let checked = Session::builder().build().unwrap();
+    assert_eq!(limit(), 3072);
+    drop(checked);
+    // SAFETY: as above.
+    assert_eq!(
+        unsafe { cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 9000) } as u32,
+        0
+    );
+    let _checked = Session::builder().build().unwrap();
+    assert_eq!(limit(), 9000);
+    drop(plain);
+}

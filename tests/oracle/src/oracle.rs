@@ -11,7 +11,7 @@
 //!   by an acquire operation on the same location or by an acquire fence. They synchronise if the write precedes the read in
 //!   observation order, and the first operation of the one and the last of the other are morally strong.
 //! * An **asynchronous copy** is an agent of its own. What its thread has done before it issues it, it comes after; it comes before
-//!   what a thread does that has waited for its end (see [`order`]).
+//!   what a thread does that has waited for its end (see the module `order`).
 //! * **Observation**: a read observes a write that it reads from if the two are morally strong, and, through a
 //!   read-modify-write that it observes, whatever that observed.
 //! * **Causality** of two overlapping accesses: base causality, or the earlier one is observed by something that precedes
