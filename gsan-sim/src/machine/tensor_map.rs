@@ -117,7 +117,8 @@ impl TensorType {
     }
 
     /// What a load makes of an element's bits: a tf32 is rounded to the bits that it has (subnormals keep theirs, every NaN
-    /// becomes one). The types that the driver calls flushed load as the others do: an H200 flushes nothing here.
+    /// becomes one). The types that the driver calls flushed load as the others do: an H200 flushes nothing here, only in
+    /// `.add` reductions.
     pub fn loaded(self, bits: u64) -> u64 {
         match self {
             TensorType::Tf32 | TensorType::Tf32Ftz => {

@@ -37,7 +37,7 @@ impl Exec<'_> {
                     let old = self
                         .load_lane(warp, op.space, address, bytes as u8, l)
                         .map_err(at)?;
-                    let (mut seen, mut b) = (old, b & op.ty.mask());
+                    let (b, c) = (b & op.ty.mask(), c & op.ty.mask());
                     // Global memory's adder knows no subnormal f32.
                     let flushes = (op.op, op.ty) == (AtomicOp::Add, Ty::F32)
                         && matches!(
@@ -45,15 +45,13 @@ impl Exec<'_> {
                                 .map_err(at)?,
                             Place::Global(_)
                         );
-                    if flushes {
-                        (seen, b) = (flushed(seen), flushed(b));
-                    }
-                    let mut new = apply(op.op, op.ty, seen, b, c & op.ty.mask());
-                    if flushes {
-                        new = flushed(new);
-                    }
+                    let new = if flushes {
+                        add_flushed(old, b)
+                    } else {
+                        apply(op.op, op.ty, old, b, c)
+                    };
                     // A failed CAS writes what was there: the right to write is needed all the same.
-                    if op.op == AtomicOp::Cas && old != b & op.ty.mask() {
+                    if op.op == AtomicOp::Cas && old != b {
                         self.only_reads();
                     }
                     self.store_lane(warp, op.space, address, bytes as u8, new, l)
@@ -105,6 +103,11 @@ impl Exec<'_> {
         }
         Ok(old)
     }
+}
+
+/// The sum of two f32 where subnormal ones count as zero, in and out.
+pub fn add_flushed(a: u64, b: u64) -> u64 {
+    flushed(apply(AtomicOp::Add, Ty::F32, flushed(a), flushed(b), 0))
 }
 
 /// An f32's bits without a subnormal value.

@@ -3,12 +3,12 @@
 //! What an H200 does not take, and answers with an illegal instruction: a first coordinate that is no multiple of 16 bytes,
 //! and a negative coordinate of a store.
 
-use super::{Exec, Failed, Halt};
+use super::{Exec, Failed, Halt, atomic};
 use crate::machine::alu::lanes;
-use crate::machine::ir::{NONE, Space, TensorKind, TensorOp};
+use crate::machine::ir::{AtomicOp, NONE, Space, TensorKind, TensorOp};
 use crate::machine::state::Warp;
 use crate::machine::stop::FaultKind;
-use crate::machine::tensor_map::{BYTES, DIMENSIONS, TensorMap};
+use crate::machine::tensor_map::{BYTES, DIMENSIONS, TensorMap, TensorType};
 
 /// Alignment of a box in shared memory.
 const SHARED_ALIGN: u64 = 128;
@@ -158,8 +158,10 @@ impl Exec<'_> {
                 let mut value = self.load_lane(warp, Space::SharedCluster, at, size as u8, l)?;
                 if let TensorKind::Reduce(op) = kind {
                     let old = self.load_lane(warp, Space::Global, address, size as u8, l)?;
-                    let ty = map.ty.reduction(op);
-                    value = super::atomic::apply(op, ty, old, value, 0);
+                    value = match (op, map.ty) {
+                        (AtomicOp::Add, TensorType::F32Ftz) => atomic::add_flushed(old, value),
+                        _ => atomic::apply(op, map.ty.reduction(op), old, value, 0),
+                    };
                 }
                 self.store_lane(warp, Space::Global, address, size as u8, value, l)?;
             }

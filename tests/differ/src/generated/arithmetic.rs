@@ -220,6 +220,20 @@ fn integers(out: &mut Vec<Form>) {
             "add.cc, addc.cc, addc",
             "add.cc.u32 D, A, B; addc.cc.u32 D, B, C; addc.u32 D, D, C;",
         ),
+        ("sub.cc, addc", "sub.cc.u32 D, A, B; addc.u32 D, B, C;"),
+        ("add.cc, subc", "add.cc.u32 D, A, B; subc.u32 D, B, C;"),
+        (
+            "sub.cc, subc.cc, addc",
+            "sub.cc.u32 D, A, B; subc.cc.u32 D, B, C; addc.u32 D, 0, 0;",
+        ),
+        (
+            "sub.cc, madc.lo",
+            "sub.cc.u32 D, A, B; madc.lo.u32 D, A, B, C;",
+        ),
+        (
+            "mad.lo.cc, subc",
+            "mad.lo.cc.u32 D, A, B, C; subc.u32 D, B, C;",
+        ),
         (
             "mad.lo.cc, madc.hi",
             "mad.lo.cc.u32 D, A, B, C; madc.hi.u32 D, A, B, C;",

@@ -223,6 +223,42 @@ fn stores(out: &mut Vec<Kernel>) {
             "whole16",
         ),
         (
+            "add f32, edges",
+            "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group",
+            7,
+            "edgef32",
+        ),
+        (
+            "add f32, flushed, edges",
+            "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group",
+            10,
+            "edgef32",
+        ),
+        (
+            "add f16, edges",
+            "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group",
+            6,
+            "edgef16",
+        ),
+        (
+            "min f16, edges",
+            "cp.reduce.async.bulk.tensor.2d.global.shared::cta.min.tile.bulk_group",
+            6,
+            "edgef16",
+        ),
+        (
+            "max bf16, edges",
+            "cp.reduce.async.bulk.tensor.2d.global.shared::cta.max.tile.bulk_group",
+            9,
+            "edgebf16",
+        ),
+        (
+            "add f64, edges",
+            "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group",
+            8,
+            "edgef64",
+        ),
+        (
             "max s32",
             "cp.reduce.async.bulk.tensor.2d.global.shared::cta.max.tile.bulk_group",
             3,
