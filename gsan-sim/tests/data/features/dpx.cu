@@ -1,8 +1,8 @@
 #include "c.h"
-// Two operands are written so that ptxas 13.0 (V13.0.88, sm_90a and sm_100a) assembles them rightly. With `b = -(int)in[7]`
-// it leaves the negation out where it makes one VIMNMX3 of two `max.s32` or two `min.s32` (checks 3 and 4 compare 5, +7, 3; -O0 is right), and with
-// a constant first operand of `__vibmin_s16x2` it exchanges VIMNMX.S16x2's operands but not the predicates that say
-// which one was taken (check 8). An H200 failed 3 checks in each thread so, the first of them 3; the simulator keeps to the PTX.
+// Two operands are written so that ptxas 13.0 (V13.0.88) assembles them rightly for sm_90a; the simulator keeps to the PTX.
+// With `b = -(int)in[7]` it leaves the negation out where it makes one VIMNMX3 of two `max.s32` or two `min.s32` (sm_100a too; not at -O0), so that checks 3
+// and 4 compare 5, +7 and 3. With a constant first operand of `__vibmin_s16x2` it exchanges VIMNMX.S16x2's operands, but not what
+// is made of the predicates that say which one was taken (check 8). This is read from the SASS; what an H200 said fits: three checks failed in each thread, the first was 3.
 K(k) {
   int a = in[5], b = ~(int)in[6], c = in[3]; bool p, q;
   CHECK(1, __viaddmax_s32(a, b, c) == 3); CHECK(2, __viaddmin_s32_relu(a, b, c) == 0); CHECK(3, __vimax3_s32(a, b, c) == 5); CHECK(4, __vimin3_s32_relu(a, b, c) == 0); CHECK(5, __vibmax_s32(a, b, &p) == 5 && p);
