@@ -193,9 +193,12 @@ impl Generator {
             return self.team();
         };
         let at = Mbarrier { rank: None, index };
-        for phase in 0..1 + self.random.below(2) as u32 {
+        let phases = 1 + self.random.below(2) as u32;
+        for phase in 0..phases {
             self.issue_fetch(issuer, at, data);
-            let broken = self.random.chance(8);
+            // Who issues the next phase has to wait for this one: an arrival too many is undefined.
+            let goes_on = waiter == issuer && phase + 1 < phases;
+            let broken = self.random.chance(8) && !goes_on;
             if !broken {
                 self.await_phase(waiter, index, phase);
             }

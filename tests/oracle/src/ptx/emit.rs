@@ -4,6 +4,7 @@
 //! of one mind. Where it has more, each goes its own way, and the others leave.
 
 use super::asynchronous;
+use super::endings::{self, Last};
 use crate::program::{
     Access, Barrier, Block, Condition, Kernel, Kind, Op, Place, Program, Space, Until, WARP,
 };
@@ -24,6 +25,8 @@ pub struct Module {
     copies: usize,
     /// How often a wait tries again, where it does at all; `None`: as the program says.
     patience: Option<u32>,
+    /// Whether blocks end as a GPU asks for ([`endings`]); the simulator does not, and its record has only the program's operations.
+    for_gpu: bool,
 }
 
 /// An operation of a program.
@@ -205,14 +208,24 @@ impl Module {
                 self.line(&format!(
                     "setp.eq.u32 %p, %b, {b}; setp.eq.and.u32 %p, {who}, %p; @%p bra {body};"
                 ));
-                bodies.push((body, block, t, thread));
+                bodies.push((body, b, t, thread));
                 thread += 1;
             }
         }
         self.line(&format!("bra {end};"));
-        for (label, block, t, thread) in bodies {
+        for (label, b, t, thread) in bodies {
+            let block = &kernel.blocks[b];
             self.line(&format!("{label}:"));
-            self.thread(block, t, thread, &end);
+            if !self.for_gpu {
+                self.thread(block, t, thread, &end);
+                continue;
+            }
+            let through = self.label();
+            self.thread(block, t, thread, &through);
+            self.line(&format!("{through}:"));
+            let lasts = endings::phases(kernel, b);
+            self.ending(block, t, (first_thread, thread), &lasts);
+            self.line(&format!("bra {end};"));
         }
         self.line(&format!("{end}:"));
         self.line("ret;");
@@ -223,6 +236,7 @@ impl Module {
     /// in the order of the programs. A GPU's compiler takes its time for each kernel.
     pub fn pack(programs: &[&Program], patience: Option<u32>) -> Module {
         let mut module = Module::new(programs.len(), patience);
+        module.for_gpu = true;
         for program in programs {
             let mut thread = 0;
             for (k, kernel) in program.kernels.iter().enumerate() {
@@ -336,6 +350,40 @@ impl Module {
             self.operation(&ops[*op], block, at);
         }
         self.line(&format!("bra {end};"));
+    }
+
+    /// What a thread does on a GPU before it leaves; given the numbers of the kernel's first thread and its own.
+    fn ending(&mut self, block: &Block, t: usize, (first, thread): (usize, usize), lasts: &[Last]) {
+        let program = self.programs;
+        let at = |thread, op| At {
+            program,
+            thread,
+            op,
+        };
+        let guard = if block.lanes() == 1 { LEAD } else { "" };
+        if let Some(op) = endings::last_put(&block.threads[t]) {
+            for line in endings::put_lines(guard) {
+                self.marked(&line, at(thread, op));
+            }
+        }
+        if lasts.is_empty() {
+            return;
+        }
+        // All that take part in the program meet: the block has touched all that it touches.
+        self.line(&barrier_text(Barrier::ALL, block));
+        for &Last {
+            mbarrier,
+            phase,
+            by,
+        } in lasts.iter().filter(|_| t == 0)
+        {
+            let wait = Op::Await {
+                mbarrier,
+                phase,
+                scope: Scope::Cluster,
+            };
+            self.operation(&wait, block, at(first + by.0, by.1));
+        }
     }
 
     /// What also a thread does that has given up.

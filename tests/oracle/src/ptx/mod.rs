@@ -8,5 +8,6 @@ mod asynchronous;
 pub mod bundle;
 pub mod campaign;
 pub mod emit;
+mod endings;
 mod follow;
 pub mod run;
