@@ -1,8 +1,12 @@
 //! The fixed set: the same programs on every run.
 
 use gsan_oracle::campaign::{Campaign, Constructs, Summary, minimise};
-use gsan_oracle::compare::Class;
+use gsan_oracle::compare::{Class, Reference};
+use gsan_oracle::interpreter;
+use gsan_oracle::program::Program;
+use gsan_oracle::ptx::campaign::program;
 use gsan_oracle::setup::Format;
+use gsan_oracle::trace::Item;
 
 fn run(format: Format, constructs: Constructs, seed: u64, programs: u64) -> Summary {
     Campaign {
@@ -111,4 +115,35 @@ fn the_classes_of_misses_occur() {
         Class::Saturated,
     ];
     assert_occur(&summary, &classes);
+}
+
+/// Whether every thread of the kernels that are launched by themselves leaves.
+fn ends(program: &Program, reference: &Reference, schedule: u64) -> bool {
+    let run = interpreter::run_as(program, reference.roomy(), schedule, schedule % 2 == 0);
+    let launched: Vec<usize> = (0..program.host.len())
+        .filter_map(|step| program.kernel_of(step))
+        .collect();
+    let left: std::collections::BTreeSet<usize> = (run.trace.items.iter())
+        .filter_map(|item| match item {
+            Item::Leave(thread) => Some(*thread),
+            _ => None,
+        })
+        .collect();
+    (run.trace.threads.iter().enumerate())
+        .all(|(t, info)| !launched.contains(&info.kernel) || left.contains(&t))
+}
+
+/// A GPU would hang.
+#[test]
+fn no_thread_waits_for_what_never_comes() {
+    let reference = Reference::new(Format::Wide, false);
+    for seed in 0..3_000 {
+        let program = program(seed, Constructs::Wide);
+        for schedule in 0..4 {
+            assert!(
+                ends(&program, &reference, schedule),
+                "seed {seed}, schedule {schedule}:\n{program}"
+            );
+        }
+    }
 }
