@@ -119,7 +119,12 @@ fn the_classes_of_misses_occur() {
 
 /// Whether every thread of the kernels that are launched by themselves leaves.
 fn ends(program: &Program, reference: &Reference, schedule: u64) -> bool {
-    let run = interpreter::run_as(program, reference.roomy(), schedule, schedule % 2 == 0);
+    let run = interpreter::run_as(
+        program,
+        reference.roomy(),
+        schedule,
+        schedule.is_multiple_of(2),
+    );
     let launched: Vec<usize> = (0..program.host.len())
         .filter_map(|step| program.kernel_of(step))
         .collect();
