@@ -599,8 +599,8 @@ impl<M: Machine> State<M> {
         self.clear_once(field!(self.addr, ThreadState, unreleased_mode), row);
         if row.entry(m, thread) < epoch {
             m.max32(row.entry_addr(thread), epoch);
-            self.keep_relaxed_write(write, addr);
         }
+        self.keep_relaxed_write(write, addr);
     }
 
     /// What is missing between an access of `thread` at `epoch` and this thread, as far as the halves of a pattern that

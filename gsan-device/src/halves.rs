@@ -31,13 +31,19 @@ impl<M: Machine> State<M> {
 
     /// An acquire operation at `addr` has seen a strong write that carried no release.
     pub fn keep_relaxed_write(self, write: Prior, addr: u64) {
+        let source = (write.thread as u64) << 32 | write.epoch as u64;
         let turn = field!(self.addr, ThreadState, num_relaxed_writes);
-        let at = half(
-            field!(self.addr, ThreadState, relaxed_writes),
-            self.m.add32(turn, 1),
-        );
+        let writes = field!(self.addr, ThreadState, relaxed_writes);
+        let newest = half(writes, self.m.load32(turn).wrapping_sub(1));
+        if self.m.load64(field!(newest, HalfSync, source)) == source
+            && self.m.load64(field!(newest, HalfSync, address)) == addr
+        {
+            // A poll.
+            return;
+        }
+        let at = half(writes, self.m.add32(turn, 1));
         let write = HalfSync {
-            source: (write.thread as u64) << 32 | write.epoch as u64,
+            source,
             address: addr,
             epoch: self.epoch(),
             op: write.op,

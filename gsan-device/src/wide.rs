@@ -510,7 +510,9 @@ impl Wide {
                 {
                     if self.is_own_block(me, old) {
                         observed |= old.observation();
-                    } else if old.writes() && old.op().scope() != Scope::None {
+                    }
+                    if old.writes() && old.op().scope() != Scope::None && !self.is_mine(me, old) {
+                        // Its own block's warps may look for it, this one among them.
                         state |= WideCell::REPLACED;
                     }
                     if place == RECORDS {

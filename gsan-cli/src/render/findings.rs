@@ -102,8 +102,8 @@ fn half(class: RaceClass, flag: &Flag) -> String {
         )
     } else {
         format!(
-            "{who} wrote the acquired flag {what} with {article} {how}{at}: no release comes before; use a release store or \
-             atomic there, or put a fence before it"
+            "{who} wrote the acquired flag {what} with {article} {how}{at}, which releases nothing: write it after the earlier \
+             access, with a release store or atomic, or with a fence between the two"
         )
     }
 }
@@ -255,7 +255,8 @@ mod tests {
         assert_eq!(
             advice(&report.races[0], &report),
             "block (1,0,0) wrote the acquired flag address 0x7f0000000100 (in no known buffer) with a relaxed.gpu atomic \
-             read-modify-write: no release comes before; use a release store or atomic there, or put a fence before it"
+             read-modify-write, which releases nothing: write it after the earlier access, with a release store or atomic, or \
+             with a fence between the two"
         );
     }
 

@@ -275,6 +275,38 @@ fn an_atomic_releases_what_it_acquires_of_its_own_block() {
     assert_eq!(released_by_another_warp(false), [(RAW, INTRA)]);
 }
 
+/// A lock among the warps of a block, by relaxed atomics of device scope and fences of block scope, after a wider fence whose epoch
+/// all of them know.
+fn lock_after_a_wider_fence(fences: bool) -> Found {
+    let d = device();
+    let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 3);
+    for warp in &w {
+        warp.fence(Order::AcqRel, Scope::Gpu);
+    }
+    barrier(&w);
+    for warp in &w {
+        let exchange = || warp.strong(Access::Rmw, Order::Relaxed, Scope::Gpu, 8);
+        let fence = || {
+            if fences {
+                warp.fence(Order::AcqRel, Scope::Cta);
+            }
+        };
+        exchange();
+        fence();
+        warp.load(0);
+        warp.store(0);
+        fence();
+        exchange();
+    }
+    found(&d)
+}
+
+#[test]
+fn a_lock_by_block_fences_orders_warps_after_a_wider_fence() {
+    assert_eq!(lock_after_a_wider_fence(true), []);
+    assert_ne!(lock_after_a_wider_fence(false), []);
+}
+
 fn many_readers(with_barrier: bool) -> Found {
     let d = device();
     let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 8);
