@@ -308,10 +308,8 @@ fn a_session_makes_room_for_the_hooks_on_the_stack() {
     assert_eq!(limit(), 3072);
     drop(checked);
     // SAFETY: as above.
-    assert_eq!(
-        unsafe { cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 9000) } as u32,
-        0
-    );
+    let set = unsafe { cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 9000) };
+    assert_eq!(set as u32, 0);
     let _checked = Session::builder().build().unwrap();
     assert_eq!(limit(), 9000);
     drop(plain);
