@@ -265,7 +265,7 @@ impl Machine {
                 0
             };
             self.shared[block].resize((shared + system) as usize, 0);
-            blocks.push(block);
+            blocks.push(Some(block));
         }
         self.clusters[cluster] = Some(Cluster {
             blocks,

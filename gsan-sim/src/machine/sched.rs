@@ -179,7 +179,7 @@ impl Machine {
         if let Some(weak) = &mut self.weak {
             weak.complete_cluster(number);
         }
-        for other in cluster.blocks.clone() {
+        for other in cluster.blocks.clone().into_iter().flatten() {
             let Some(block) = &mut self.blocks[other] else {
                 continue;
             };
@@ -230,6 +230,9 @@ impl Machine {
         };
         if let Some(cluster) = &mut self.clusters[block.cluster] {
             cluster.resident -= 1;
+            if let Some(place) = cluster.blocks.get_mut(block.rank as usize) {
+                *place = None;
+            }
             if cluster.resident == 0 {
                 self.clusters[block.cluster] = None;
             }

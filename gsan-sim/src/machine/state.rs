@@ -122,8 +122,8 @@ pub struct Block {
 
 /// A cluster of resident blocks.
 pub struct Cluster {
-    /// Slots of the blocks, by rank.
-    pub blocks: Vec<usize>,
+    /// Slots of the blocks, by rank; `None`: the block has exited, and its slot may be another's.
+    pub blocks: Vec<Option<usize>>,
     /// Threads of all blocks that have not exited.
     pub live: u32,
     pub arrived: u32,

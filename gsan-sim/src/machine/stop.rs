@@ -54,6 +54,8 @@ pub enum FaultKind {
     Misaligned,
     /// Past the block's shared memory.
     SharedOutOfBounds,
+    /// Shared memory of a block of the cluster that has exited already.
+    ClusterBlockGone,
     /// Past the thread's local memory.
     LocalOutOfBounds,
     /// The stack grew past its limit (deep recursion).
@@ -77,6 +79,7 @@ impl fmt::Display for FaultKind {
             FaultKind::NoAccess => "no right to access that memory",
             FaultKind::Misaligned => "misaligned address",
             FaultKind::SharedOutOfBounds => "outside the block's shared memory",
+            FaultKind::ClusterBlockGone => "shared memory of a block that has exited",
             FaultKind::LocalOutOfBounds => "outside the thread's local memory",
             FaultKind::StackOverflow => "stack overflow",
             FaultKind::BadTarget => "call or branch to something that is no target",

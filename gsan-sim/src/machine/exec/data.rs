@@ -331,12 +331,16 @@ impl Exec<'_> {
         let in_shared = |offset: u64| {
             let rank = offset >> 24 & 0xff;
             let slot = match rank {
-                0 => Some(self.block_slot),
-                r => self.cluster.blocks.get(r as usize - 1).copied(),
+                0 => Some(&Some(self.block_slot)),
+                r => self.cluster.blocks.get(r as usize - 1),
             };
             let reserved = u64::from(self.config.reserved_shared);
             let fault = Halt::fault(FaultKind::SharedOutOfBounds, address);
-            let slot = slot.ok_or(Halt::fault(FaultKind::SharedOutOfBounds, address))?;
+            let slot = match slot {
+                Some(&Some(slot)) => slot,
+                Some(None) => return Err(self.block_gone(rank as u32 - 1, address)),
+                None => return Err(fault),
+            };
             let room = self.shared[slot].len() as u64;
             let own = u64::from(self.grid.shared_bytes()).min(room);
             let offset_in_block = offset & 0xff_ffff;
@@ -365,6 +369,14 @@ impl Exec<'_> {
                 }
             }
         }
+    }
+
+    #[cold]
+    fn block_gone(&self, rank: u32, address: u64) -> Halt {
+        let detail = format!(
+            "block {rank} of the cluster has exited: keep it until the last access, with barrier.cluster"
+        );
+        Halt::of(FaultKind::ClusterBlockGone, address, detail)
     }
 
     fn local(&self, address: u64, len: u64) -> Result<Place, Halt> {

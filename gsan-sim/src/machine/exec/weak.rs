@@ -42,8 +42,12 @@ impl Exec<'_> {
             let (lanes, depth) = (group.mask, group.stack.len());
             let inst = &program.code[pc as usize];
             let mask = lanes & predicate(warp, frame, inst.guard);
-            if !warp.deferred.is_empty() && self.due(warp, pc, mask) {
-                return End::Preempted;
+            if !warp.deferred.is_empty() {
+                match self.due(warp, pc, mask) {
+                    Ok(true) => return End::Preempted,
+                    Ok(false) => {}
+                    Err((halt, lane)) => return End::Halt(halt, lane),
+                }
             }
             if let Some(priorities) = self.priorities.as_deref_mut() {
                 let counts = depth == 0 && (touches(&inst.op) || matches!(inst.op, Op::Call(_)));
@@ -216,7 +220,7 @@ impl Exec<'_> {
 
     /// Performs what was put off and must not be any longer, now that the instruction at `pc` comes next. True: others come
     /// first.
-    fn due(&mut self, warp: &mut Warp, pc: u32, mask: u32) -> bool {
+    fn due(&mut self, warp: &mut Warp, pc: u32, mask: u32) -> Result<bool, Failed> {
         let group = &warp.groups[warp.current];
         let (lanes, frame) = (group.mask, group.frame);
         let op = &self.program.code[pc as usize].op;
@@ -249,29 +253,35 @@ impl Exec<'_> {
             }
             if !d.waited {
                 d.waited = true;
-                return true;
+                return Ok(true);
             }
             let d = warp.deferred.remove(i);
-            self.perform(warp, &d);
+            self.perform(warp, &d)?;
         }
-        false
+        Ok(false)
     }
 
-    fn perform(&mut self, warp: &mut Warp, d: &Deferred) {
+    fn perform(&mut self, warp: &mut Warp, d: &Deferred) -> Result<(), Failed> {
         if let Some(weak) = self.weak.as_deref_mut() {
             weak.begin(*self.steps, d.strength);
         }
         let mut out = [0; 32];
         lanes!(d.mask, l, {
-            // It was checked; memory that has gone since reads as zero.
-            let value = self.load_lane(warp, d.space, d.addresses[l], d.mem.bytes, l);
-            out[l] = value.unwrap_or(0);
+            // It was checked, but another block may have exited since: the fault is the load's, not the next instruction's.
+            out[l] = match self.load_lane(warp, d.space, d.addresses[l], d.mem.bytes, l) {
+                Ok(value) => value,
+                Err(halt) => {
+                    warp.groups[warp.current].pc = d.pc;
+                    return Err((halt, l as u32));
+                }
+            };
             if d.mem.signed {
                 let (from, to) = (u32::from(d.mem.bytes), u32::from(d.mem.register));
                 out[l] = extend(out[l], from, true, to);
             }
         });
         write(warp, d.frame, d.d, &out, d.mask);
+        Ok(())
     }
 
     /// Reads a row from weak memory.
