@@ -6,7 +6,8 @@
 #![allow(non_camel_case_types, non_snake_case)]
 
 use cust_raw::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUresult, CUstream,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmemGenericAllocationHandle, CUmodule,
+    CUresult, CUstream,
 };
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -181,6 +182,20 @@ pub struct CUtensorMap {
     pub opaque: [u64; 16],
 }
 
+/// What a multicast object is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct CUmulticastObjectProp {
+    /// Devices of its team.
+    pub numDevices: c_uint,
+    /// Bytes of each device.
+    pub size: usize,
+    /// Ways to hand it to another process.
+    pub handleTypes: u64,
+    /// Zero.
+    pub flags: u64,
+}
+
 /// A module that is loaded per context on demand.
 pub type CUlibrary = *mut c_void;
 /// A kernel of a [`CUlibrary`].
@@ -192,6 +207,7 @@ const _: () = {
     assert!(size_of::<CUlaunchConfig>() == 56);
     assert!(core::mem::offset_of!(CUlaunchConfig, hStream) == 32);
     assert!(size_of::<CUtensorMap>() == 128);
+    assert!(size_of::<CUmulticastObjectProp>() == 32);
 };
 
 unsafe extern "C" {
@@ -292,6 +308,49 @@ unsafe extern "C" {
     pub fn cuTensorMapReplaceAddress(
         tensorMap: *mut CUtensorMap,
         globalAddress: *mut c_void,
+    ) -> Status;
+
+    /// A multicast object: memory of several devices, to be mapped at one address.
+    pub fn cuMulticastCreate(
+        mcHandle: *mut CUmemGenericAllocationHandle,
+        prop: *const CUmulticastObjectProp,
+    ) -> Status;
+
+    /// Puts a device into its team; all of them come before any memory.
+    pub fn cuMulticastAddDevice(mcHandle: CUmemGenericAllocationHandle, dev: CUdevice) -> Status;
+
+    /// Binds memory of a device.
+    pub fn cuMulticastBindMem(
+        mcHandle: CUmemGenericAllocationHandle,
+        mcOffset: usize,
+        memHandle: CUmemGenericAllocationHandle,
+        memOffset: usize,
+        size: usize,
+        flags: u64,
+    ) -> Status;
+
+    /// Binds memory by the address at which it is mapped.
+    pub fn cuMulticastBindAddr(
+        mcHandle: CUmemGenericAllocationHandle,
+        mcOffset: usize,
+        memptr: CUdeviceptr,
+        size: usize,
+        flags: u64,
+    ) -> Status;
+
+    /// Takes a device's memory out again.
+    pub fn cuMulticastUnbind(
+        mcHandle: CUmemGenericAllocationHandle,
+        dev: CUdevice,
+        mcOffset: usize,
+        size: usize,
+    ) -> Status;
+
+    /// What sizes and offsets are multiples of.
+    pub fn cuMulticastGetGranularity(
+        granularity: *mut usize,
+        prop: *const CUmulticastObjectProp,
+        option: c_uint,
     ) -> Status;
 
     /// Loads PTX or a binary, for whichever contexts come to use it.

@@ -145,8 +145,8 @@ fn redux_of_floats() {
 fn what_is_missing_has_a_name() {
     for (body, word) in [
         (
-            "multimem.ld_reduce.relaxed.sys.global.add.u32 %r1, [%d1];",
-            "several devices",
+            "multimem.cp.async.bulk.global.shared::cta.bulk_group [%d1], [%r1], %r2;",
+            "multimem copies",
         ),
         (
             "tex.cube.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%d1, {%r1, %r2, %r3, %r4}];",

@@ -85,7 +85,7 @@ fn attribute(config: &Config, device: u32, number: u32) -> Option<i32> {
         126 => 0,                                // IPC events
         127 => 0,                                // memory synchronisation domains
         128 => 0,                                // tensor map access
-        132 => 0,                                // multicast
+        132 => 1,                                // multicast
         21..=29 | 42..=49 | 52..=74 | 77 => 0,   // textures and arrays
         129..=131 | 133..=150 => 0,
         _ => return None,

@@ -97,6 +97,7 @@ pub(super) fn code_of(stop: &Stop) -> Code {
             FaultKind::IllegalInstruction | FaultKind::Barrier => Code::ILLEGAL_INSTRUCTION,
             FaultKind::OutOfBounds
             | FaultKind::NoAccess
+            | FaultKind::Multicast
             | FaultKind::SharedOutOfBounds
             | FaultKind::LocalOutOfBounds
             | FaultKind::BadTarget

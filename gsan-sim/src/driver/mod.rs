@@ -35,6 +35,7 @@ mod launch;
 mod library;
 mod memory;
 mod module;
+mod multicast;
 mod pointer;
 mod queue;
 mod state;
@@ -69,6 +70,7 @@ pub fn symbol(name: &str) -> Option<*const ()> {
         launch::symbol,
         memory::symbol,
         vmm::symbol,
+        multicast::symbol,
         pointer::symbol,
         transfer::symbol,
     ]

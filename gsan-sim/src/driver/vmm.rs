@@ -2,6 +2,7 @@
 
 use super::api::{In, Out, Session, driver_api};
 use super::codes::{Answer, Code};
+use super::multicast::Multicast;
 use super::state::{Driver, Handle};
 use crate::machine::memory::GRANULARITY;
 use crate::machine::{Access, Backing, MapError};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`, the only kind there is.
 const PINNED: u32 = 1;
 /// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`.
-const POSIX_FD: u32 = 1;
+pub(super) const POSIX_FD: u32 = 1;
 /// `CU_MEM_LOCATION_TYPE_DEVICE`.
 const ON_DEVICE: u32 = 1;
 
@@ -50,19 +51,23 @@ struct AccessOf {
 const _: () = assert!(size_of::<Properties>() == 32 && size_of::<AccessOf>() == 12);
 
 /// Memory without an address.
-struct Physical {
-    backing: Arc<Backing>,
-    device: u32,
-    len: u64,
+pub(super) struct Physical {
+    pub(super) backing: Arc<Backing>,
+    pub(super) device: u32,
+    pub(super) len: u64,
     handle_types: u32,
     /// Handles that were not released yet.
     references: u32,
-    mappings: u32,
+    /// Mappings, and multicast objects that it is bound to.
+    pub(super) mappings: u32,
 }
 
 struct Mapping {
     len: u64,
+    /// Memory, or a multicast object.
     physical: Handle,
+    /// Its first byte of that.
+    offset: u64,
 }
 
 /// A file descriptor that stands for memory. It is the read end of a pipe: a descriptor costs nothing more, and its inode
@@ -76,7 +81,8 @@ struct Exported {
 /// What of the driver's state belongs to this file.
 #[derive(Default)]
 pub(super) struct VirtualMemory {
-    physical: HashMap<Handle, Physical>,
+    pub(super) physical: HashMap<Handle, Physical>,
+    pub(super) multicasts: HashMap<Handle, Multicast>,
     mappings: BTreeMap<u64, Mapping>,
     /// By device and inode number.
     exported: HashMap<(u64, u64), Exported>,
@@ -89,18 +95,102 @@ impl VirtualMemory {
         let physical = self.physical.get(&mapping.physical)?;
         (address - start < mapping.len).then_some((physical.device, start, mapping.len))
     }
+
+    /// The memory that is mapped at `len` bytes from an address on, and the first one's place in it.
+    pub(super) fn memory_at(&self, address: u64, len: u64) -> Option<(Handle, u64)> {
+        let (&start, mapping) = self.mappings.range(..=address).next_back()?;
+        let at = address - start;
+        let within = at < mapping.len && len <= mapping.len - at;
+        within.then_some((mapping.physical, mapping.offset + at))
+    }
+
+    /// Where that memory or multicast object is mapped.
+    pub(super) fn places_of(&self, object: Handle) -> Vec<u64> {
+        let mappings = self.mappings.iter();
+        mappings
+            .filter(|(_, mapping)| mapping.physical == object)
+            .map(|(&start, _)| start)
+            .collect()
+    }
 }
 
 impl Driver {
-    fn physical(&mut self, handle: Handle) -> Answer<&mut Physical> {
+    pub(super) fn physical(&mut self, handle: Handle) -> Answer<&mut Physical> {
         match self.virtual_memory.physical.get_mut(&handle) {
             Some(physical) if physical.references > 0 => Ok(physical),
             _ => Err(Code::INVALID_VALUE),
         }
     }
 
+    /// One handle of some memory, or of a multicast object, is given back.
+    fn release_memory(&mut self, handle: Handle) -> Answer {
+        if self.virtual_memory.multicasts.contains_key(&handle) {
+            self.multicast(handle)?.references -= 1;
+            self.drop_multicast(handle);
+        } else {
+            self.physical(handle)?.references -= 1;
+            self.drop_physical(handle);
+        }
+        Ok(())
+    }
+
+    fn map(&mut self, address: u64, len: u64, offset: u64, handle: Handle) -> Answer {
+        let beyond = |whole: u64| offset.checked_add(len).is_none_or(|end| end > whole);
+        let (mapped, beyond) = if self.virtual_memory.multicasts.contains_key(&handle) {
+            let multicast = self.multicast(handle)?;
+            multicast.complete()?;
+            let (whole, bindings) = (multicast.size, multicast.bindings());
+            if beyond(whole) {
+                return Err(Code::INVALID_VALUE);
+            }
+            let memory = self.machine.memory_mut();
+            (memory.map_multicast(address, offset, len, &bindings), false)
+        } else {
+            let physical = self.physical(handle)?;
+            let (backing, device, whole) =
+                (physical.backing.clone(), physical.device, physical.len);
+            let memory = self.machine.memory_mut();
+            (
+                memory.map(device, address, &backing, offset, len),
+                beyond(whole),
+            )
+        };
+        match mapped {
+            Ok(()) => {}
+            Err(MapError::Range) if beyond => return Err(Code::NOT_SUPPORTED),
+            Err(_) => return Err(Code::INVALID_VALUE),
+        }
+        if let Ok(physical) = self.physical(handle) {
+            physical.mappings += 1;
+        } else {
+            self.multicast(handle)?.mappings += 1;
+        }
+        let mapping = Mapping {
+            len,
+            physical: handle,
+            offset,
+        };
+        self.virtual_memory.mappings.insert(address, mapping);
+        Ok(())
+    }
+
+    /// The mapping that starts there is gone.
+    fn forget_mapping(&mut self, start: u64) {
+        let Some(mapping) = self.virtual_memory.mappings.remove(&start) else {
+            return;
+        };
+        let object = mapping.physical;
+        if let Some(physical) = self.virtual_memory.physical.get_mut(&object) {
+            physical.mappings -= 1;
+            self.drop_physical(object);
+        } else if let Some(multicast) = self.virtual_memory.multicasts.get_mut(&object) {
+            multicast.mappings -= 1;
+            self.drop_multicast(object);
+        }
+    }
+
     /// Memory goes when neither handle nor mapping is left.
-    fn drop_physical(&mut self, handle: Handle) {
+    pub(super) fn drop_physical(&mut self, handle: Handle) {
         let Some(physical) = self.virtual_memory.physical.get(&handle) else {
             return;
         };
@@ -289,27 +379,14 @@ driver_api! {
         handle.set(new)
     }
     fn cuMemRelease(s, handle: Handle) {
-        let driver = s.driver()?;
-        driver.physical(handle)?.references -= 1;
-        driver.drop_physical(handle);
-        Ok(())
+        s.driver()?.release_memory(handle)
     }
     fn cuMemMap(s, address: u64, len: usize, offset: usize, handle: Handle, flags: u64) {
         let driver = s.driver()?;
-        let physical = driver.physical(handle)?;
         if flags != 0 {
             return Err(Code::INVALID_VALUE);
         }
-        let (backing, device) = (physical.backing.clone(), physical.device);
-        let beyond = (offset as u64).checked_add(len as u64).is_none_or(|end| end > physical.len);
-        match driver.machine.memory_mut().map(device, address, &backing, offset as u64, len as u64) {
-            Ok(()) => {}
-            Err(MapError::Range) if beyond => return Err(Code::NOT_SUPPORTED),
-            Err(_) => return Err(Code::INVALID_VALUE),
-        }
-        driver.physical(handle)?.mappings += 1;
-        driver.virtual_memory.mappings.insert(address, Mapping { len: len as u64, physical: handle });
-        Ok(())
+        driver.map(address, len as u64, offset as u64, handle)
     }
     fn cuMemUnmap(s, address: u64, len: usize) {
         let driver = s.driver()?;
@@ -319,12 +396,7 @@ driver_api! {
         let tiles = driver.tiles(address, len)?;
         driver.machine.memory_mut().unmap(address, len as u64).map_err(|_| Code::INVALID_VALUE)?;
         for (start, _) in tiles {
-            if let Some(mapping) = driver.virtual_memory.mappings.remove(&start) {
-                if let Some(physical) = driver.virtual_memory.physical.get_mut(&mapping.physical) {
-                    physical.mappings -= 1;
-                }
-                driver.drop_physical(mapping.physical);
-            }
+            driver.forget_mapping(start);
         }
         Ok(())
     }
@@ -334,7 +406,7 @@ driver_api! {
     fn cuMemGetAccess(s, flags: Out<u64>, location: In<Location>, address: u64) {
         let driver = s.driver()?;
         let device = device_of(driver, location.get()?)?;
-        driver.virtual_memory.mapping_at(address).ok_or(Code::INVALID_VALUE)?;
+        driver.virtual_memory.memory_at(address, 1).ok_or(Code::INVALID_VALUE)?;
         let access = driver.machine.memory().region(address).ok_or(Code::INVALID_VALUE)?.access;
         let bit = 1u64 << (device & 63);
         flags.set(u64::from(access.read & bit != 0) | u64::from(access.write & bit != 0) << 1)
@@ -362,8 +434,13 @@ driver_api! {
         if address - start >= mapping.len {
             return Err(Code::INVALID_VALUE);
         }
-        let physical = memory.physical.get_mut(&mapping.physical).ok_or(Code::INVALID_VALUE)?;
-        physical.references += 1;
+        match memory.multicasts.get_mut(&mapping.physical) {
+            Some(multicast) => multicast.references += 1,
+            None => {
+                let physical = memory.physical.get_mut(&mapping.physical);
+                physical.ok_or(Code::INVALID_VALUE)?.references += 1;
+            }
+        }
         handle.set(mapping.physical)
     }
     fn cuMemExportToShareableHandle(s, out: Out<i32>, handle: Handle, kind: u32, flags: u64) {

@@ -221,6 +221,7 @@ pub enum Op {
         a: Box<[Src]>,
     },
     Atomic(Box<Atomic>),
+    Multimem(Box<Multimem>),
     Copy(Box<CopyOp>),
     /// `st.bulk`: zeros.
     Fill {
@@ -399,6 +400,48 @@ pub struct Atomic {
     pub b: Box<[Src]>,
     /// The new value of a CAS.
     pub c: Src,
+}
+
+/// An operation on multicast memory.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Multimem {
+    pub kind: MultimemKind,
+    pub op: AtomicOp,
+    pub sum: Sum,
+    /// Of a register's value.
+    pub bytes: u32,
+    pub addr: Addr,
+    /// Targets of a load, sources of the others ([`Src`]), one per element of a vector.
+    pub registers: Box<[u32]>,
+}
+
+/// What a [`Multimem`] does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum MultimemKind {
+    LoadReduce,
+    Store,
+    Reduce,
+}
+
+/// How values of several memories are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sum {
+    /// As an atomic operation of that type would.
+    Whole(Ty),
+    /// f16 or bf16 (one or two in a register), in an f32.
+    Wide {
+        /// bf16
+        brain: bool,
+    },
+    /// Elements of eight bits.
+    Small {
+        /// e5m2
+        wide_range: bool,
+        /// In an f16.
+        half: bool,
+    },
 }
 
 /// `cp.async` and `cp.async.bulk`, done at issue.

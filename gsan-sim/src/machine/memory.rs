@@ -12,6 +12,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+mod multicast;
+
+pub use multicast::Binding;
+
 use super::texture::Texture;
 
 use super::stop::FaultKind;
@@ -108,10 +112,18 @@ pub enum RegionKind {
     Allocation,
     /// [`Memory::map`].
     Mapping,
+    /// [`Memory::map_multicast`].
+    Multicast,
     /// [`Memory::register_host`].
     Host,
     /// A module's variables, a kernel's parameters: the machine's own.
     Internal,
+}
+
+impl RegionKind {
+    fn is_mapped(self) -> bool {
+        matches!(self, RegionKind::Mapping | RegionKind::Multicast)
+    }
 }
 
 /// What is known of a region.
@@ -166,6 +178,17 @@ struct Region {
     _backing: Option<Arc<Backing>>,
 }
 
+impl Region {
+    /// Refuses an access to multicast memory at `address`.
+    fn has_memory(&self, address: u64) -> Result<(), MemoryFault> {
+        if self.kind == RegionKind::Multicast {
+            let kind = FaultKind::Multicast;
+            return Err(MemoryFault { kind, address });
+        }
+        Ok(())
+    }
+}
+
 /// A cached region: the fast way from an address to the host's memory.
 #[derive(Debug, Clone, Copy)]
 struct Cached {
@@ -190,6 +213,7 @@ const NOT_CACHED: Cached = Cached {
 pub struct Memory {
     regions: BTreeMap<u64, Region>,
     reservations: BTreeMap<u64, u64>,
+    multicasts: BTreeMap<u64, multicast::Multicast>,
     cursor: u64,
     cache: [Cached; CACHE],
     /// Texture and surface objects by handle.
@@ -212,6 +236,7 @@ impl Memory {
         Memory {
             regions: BTreeMap::new(),
             reservations: BTreeMap::new(),
+            multicasts: BTreeMap::new(),
             cursor: ALLOCATIONS,
             cache: [NOT_CACHED; CACHE],
             textures: FxHashMap::default(),
@@ -352,19 +377,13 @@ impl Memory {
         offset: u64,
         len: u64,
     ) -> Result<(), MapError> {
-        let aligned = [va, offset, len].iter().all(|x| x % GRANULARITY == 0) && len > 0;
         let in_backing = offset
             .checked_add(len)
             .is_some_and(|end| end <= backing.len());
-        let in_reservation = self
-            .reservation(va)
-            .is_some_and(|(start, size)| len <= size && va - start <= size - len);
-        if !aligned || !in_backing || !in_reservation {
+        if !offset.is_multiple_of(GRANULARITY) || !in_backing {
             return Err(MapError::Range);
         }
-        if !self.is_free(va, len) {
-            return Err(MapError::Overlap);
-        }
+        self.may_be_mapped(va, len)?;
         // SAFETY: `offset + len` is within the backing, checked above.
         let host = unsafe { backing.as_ptr().add(offset as usize) };
         let region = Region {
@@ -379,9 +398,25 @@ impl Memory {
         Ok(())
     }
 
+    /// Whether the range may become a mapping: of whole granules, in one reservation, with nothing there yet.
+    fn may_be_mapped(&self, va: u64, len: u64) -> Result<(), MapError> {
+        let aligned = [va, len].iter().all(|x| x % GRANULARITY == 0) && len > 0;
+        let in_reservation = self
+            .reservation(va)
+            .is_some_and(|(start, size)| len <= size && va - start <= size - len);
+        if !aligned || !in_reservation {
+            return Err(MapError::Range);
+        }
+        if !self.is_free(va, len) {
+            return Err(MapError::Overlap);
+        }
+        Ok(())
+    }
+
     /// Takes away all mappings of a range that consists of whole mappings.
     pub fn unmap(&mut self, va: u64, len: u64) -> Result<(), MapError> {
         for start in self.mappings(va, len)? {
+            self.forget_multicast(start);
             self.regions.remove(&start);
         }
         self.flush();
@@ -390,11 +425,7 @@ impl Memory {
 
     /// Sets the rights of a range that consists of whole mappings, or of one plain allocation.
     pub fn set_access(&mut self, va: u64, len: u64, access: Access) -> Result<(), MapError> {
-        if let Some(r) = self
-            .regions
-            .get_mut(&va)
-            .filter(|r| r.kind != RegionKind::Mapping)
-        {
+        if let Some(r) = self.regions.get_mut(&va).filter(|r| !r.kind.is_mapped()) {
             r.access = access;
         } else {
             for start in self.mappings(va, len)? {
@@ -413,7 +444,7 @@ impl Memory {
         let mut at = va;
         let mut starts = Vec::new();
         for (&start, region) in self.regions.range(va..end) {
-            if start != at || region.kind != RegionKind::Mapping {
+            if start != at || !region.kind.is_mapped() {
                 break;
             }
             starts.push(start);
@@ -489,6 +520,7 @@ impl Memory {
         if len > r.end - va {
             return Err(fault(r.end));
         }
+        r.has_memory(va)?;
         // SAFETY: `va - start` is less than the region's length, and the region's memory is that long.
         Ok(unsafe { r.host.add((va - start) as usize) })
     }
@@ -515,6 +547,7 @@ impl Memory {
             if at >= r.end {
                 return Err(fault);
             }
+            r.has_memory(at)?;
             let n = r.end.min(end) - at;
             // SAFETY: `at` lies in the region and so does `at + n`.
             found.push((unsafe { r.host.add((at - start) as usize) }, n as usize));

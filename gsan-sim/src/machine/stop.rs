@@ -50,6 +50,8 @@ pub enum FaultKind {
     OutOfBounds,
     /// Memory without the right to this access from this device.
     NoAccess,
+    /// Multicast memory, by an instruction that is no `multimem`; or other memory by one that is.
+    Multicast,
     /// The address is not a multiple of the access's size.
     Misaligned,
     /// Past the block's shared memory.
@@ -77,6 +79,7 @@ impl fmt::Display for FaultKind {
         f.write_str(match self {
             FaultKind::OutOfBounds => "no memory there",
             FaultKind::NoAccess => "no right to access that memory",
+            FaultKind::Multicast => "multimem instructions use multicast memory, and no others do",
             FaultKind::Misaligned => "misaligned address",
             FaultKind::SharedOutOfBounds => "outside the block's shared memory",
             FaultKind::ClusterBlockGone => "shared memory of a block that has exited",

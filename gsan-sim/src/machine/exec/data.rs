@@ -172,6 +172,12 @@ impl Exec<'_> {
                 }
                 self.atomic(warp, mask, op)?;
             }
+            Op::Multimem(op) => {
+                if !fresh && let Some(flow) = self.preempted(warp) {
+                    return Ok(flow);
+                }
+                self.multimem(warp, mask, op)?;
+            }
             Op::Copy(op) => {
                 if !fresh && let Some(flow) = self.preempted(warp) {
                     return Ok(flow);

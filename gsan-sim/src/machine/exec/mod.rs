@@ -10,6 +10,7 @@ mod descriptor;
 mod exchange;
 mod group;
 mod matrix;
+mod multimem;
 mod product;
 pub mod sparse;
 mod special;
@@ -328,6 +329,7 @@ impl Exec<'_> {
             | Op::Store { .. }
             | Op::StoreVector { .. }
             | Op::Atomic(_)
+            | Op::Multimem(_)
             | Op::Copy(_)
             | Op::Fill { .. }
             | Op::Tensor(_)
@@ -346,6 +348,7 @@ impl Exec<'_> {
                     | Op::StoreVector { space, .. } => *space != Space::Local,
                     Op::Atomic(op) => op.space != Space::Local,
                     Op::Copy(_) | Op::Fill { .. } | Op::Tensor(_) | Op::Mbarrier(_) => true,
+                    Op::Multimem(_) => true,
                     _ => false,
                 };
                 if touches && matches!(done, Ok(Flow::Next)) {

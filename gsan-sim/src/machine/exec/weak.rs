@@ -3,7 +3,7 @@
 
 use super::{End, Exec, Failed, Flow, Halt, data, predicate, write};
 use crate::machine::alu::lanes;
-use crate::machine::ir::{Mem, NONE, Op, Reg, Space};
+use crate::machine::ir::{Mem, MultimemKind, NONE, Op, Reg, Space};
 use crate::machine::state::{Frame, Warp};
 use crate::machine::stop::FaultKind;
 use crate::machine::ty::{Row, extend};
@@ -102,6 +102,9 @@ impl Exec<'_> {
             Op::Load { d, addr, .. } => (std::slice::from_ref(d), Some(*addr)),
             Op::LoadVector { d, addr, .. } => (d, Some(*addr)),
             Op::Atomic(op) => (&op.d, Some(op.addr)),
+            Op::Multimem(op) if op.kind == MultimemKind::LoadReduce => {
+                (&op.registers, Some(op.addr))
+            }
             _ => (&[], None),
         };
         if let Some(addr) = addr {
@@ -119,6 +122,7 @@ impl Exec<'_> {
                 warp.rank.wrote(depth);
             }
             Op::Atomic(op) if op.d.iter().all(|&d| d == NONE) => warp.rank.wrote(depth),
+            Op::Multimem(op) if op.kind != MultimemKind::LoadReduce => warp.rank.wrote(depth),
             Op::Call(_) => warp.rank.entered(depth + 1),
             Op::Return => {}
             _ if next <= pc && warp.rank.jumped(depth, next) => {
@@ -412,7 +416,7 @@ pub fn touches(op: &Op) -> bool {
         | Op::StoreVector { space, .. } => *space != Space::Local,
         Op::Atomic(op) => op.space != Space::Local,
         Op::Copy(_) | Op::Tensor(_) | Op::Mbarrier(_) | Op::Matrix(_) | Op::Builtin(_) => true,
-        Op::Texture(_) => true,
+        Op::Texture(_) | Op::Multimem(_) => true,
         _ => false,
     }
 }

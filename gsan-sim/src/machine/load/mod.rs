@@ -6,6 +6,7 @@ mod data;
 mod function;
 mod layout;
 mod matrix;
+mod multimem;
 mod opcode;
 mod operand;
 mod slack;

@@ -70,6 +70,7 @@ impl Strength {
     /// Of an instruction by its opcode and the words behind it.
     pub fn parse<'w>(opcode: &str, words: impl Iterator<Item = &'w str>) -> Strength {
         let (mut order, mut scope, mut volatile, mut whole) = (None, None, false, false);
+        let mut reduction = false;
         for word in words {
             match word {
                 "relaxed" => order = Some(Order::Relaxed),
@@ -83,6 +84,7 @@ impl Strength {
                 "gpu" | "gl" => scope = Some(Scope::Gpu),
                 "sys" => scope = Some(Scope::Sys),
                 "b128" => whole = true,
+                "red" => reduction = true,
                 _ => {}
             }
         }
@@ -106,6 +108,12 @@ impl Strength {
                 scope.unwrap_or(Scope::Gpu),
                 true,
             ),
+            // Whatever else uses that memory comes from other devices too.
+            "multimem" if reduction => strong(order.unwrap_or(Order::Relaxed), Scope::Sys, true),
+            "multimem" => match order {
+                Some(order) => strong(order, Scope::Sys, false),
+                None => Strength::WEAK,
+            },
             "mbarrier" => Strength::MBARRIER,
             "membar" => match scope {
                 Some(scope) => strong(Order::Sc, scope, false),
@@ -171,6 +179,10 @@ mod tests {
         assert_eq!(of("membar.cta").order, Order::Sc);
         assert_eq!(of("fence.proxy.async"), Strength::WEAK);
         assert!(of("ld.relaxed.gpu.b128").whole);
+        assert_eq!(of("multimem.ld_reduce.global.add.u32"), Strength::WEAK);
+        let red = of("multimem.red.global.add.u32");
+        assert_eq!(red, of("red.relaxed.sys.global.add.u32"));
+        assert!(of("multimem.ld_reduce.acquire.gpu.global.add.u32").acquires());
     }
 
     #[test]
