@@ -1,5 +1,5 @@
 #!/bin/bash
-# On a machine with a GPU: the kernels of kernels.toml plain and instrumented, and two planted races.
+# On a machine with a GPU: the kernels of kernels.toml plain and instrumented, and three planted races.
 # `run.sh nvcc` runs those whose name has nvcc in it. BIN is a folder with `gsan` and `gsan-real`; default: this tree's release build.
 set -uo pipefail
 cd "$(dirname "$0")"
@@ -13,9 +13,9 @@ while read -r name; do
     "$bin/gsan-real" kernels.toml "$name" | tail -n +${header:-1} || failed=1
     header=3
 done < <(sed -n 's/^name = "\(.*\)"/\1/p' kernels.toml | grep -e "${1:-.}")
-for scenario in planted_vector_add planted_ticket; do
+for scenario in planted_vector_add planted_ticket ../scenarios/warp_specialised_racy ../scenarios/warp_specialised_fixed; do
     echo
-    echo "\$ gsan run tests/real/$scenario.toml"
+    echo "\$ gsan run $scenario.toml"
     NO_COLOR=1 "$bin/gsan" run "$scenario.toml" --timeout 60 || failed=1
 done
 exit $failed

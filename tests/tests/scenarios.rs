@@ -207,6 +207,8 @@ scenarios! {
     window_long_racy,
     window_relay_fixed,
     window_relay_racy,
+    warp_specialised_fixed,
+    warp_specialised_racy,
     work_queue_fixed,
     work_queue_racy,
     wrong_scope_fixed,

@@ -13,9 +13,12 @@ for source in tests/kernels/{cuda,separate}/*.cu; do
     # What calls functions of other files is compiled as a part of a program.
     rdc=false
     case $source in */separate/*) rdc=true ;; esac
-    # Clusters are sm_90's.
+    # Clusters are sm_90's, `setmaxnreg` is sm_90a's.
     arch=compute_75
-    case $source in */clusters.cu) arch=compute_90 ;; esac
+    case $source in
+        */clusters.cu) arch=compute_90 ;;
+        */warp_specialised.cu) arch=compute_90a ;;
+    esac
     "$cuda/bin/nvcc" -ptx -std=c++17 -lineinfo -arch=$arch -rdc=$rdc "$source" -o "$out"
     # nvcc makes all file names absolute; none of this machine's paths goes into the repository.
     sed -i -E "s#^([[:space:]]*\.file[[:space:]]+[0-9]+ )\"$PWD/#\1\"#; s#^([[:space:]]*\.file[[:space:]]+[0-9]+ )\"$cuda/(.*/)?include/#\1\"cuda/include/#" "$out"
@@ -25,4 +28,4 @@ for source in tests/kernels/{cuda,separate}/*.cu; do
     fi
 done
 "$cuda/bin/nvcc" --version | tail -2 > tests/kernels/cuda/ptx/TOOLCHAIN
-echo "nvcc -ptx -std=c++17 -lineinfo -arch=compute_75, clusters.cu compute_90 (see ../build.sh)" >> tests/kernels/cuda/ptx/TOOLCHAIN
+echo "nvcc -ptx -std=c++17 -lineinfo -arch=compute_75, clusters.cu compute_90, warp_specialised.cu compute_90a (see ../build.sh)" >> tests/kernels/cuda/ptx/TOOLCHAIN
