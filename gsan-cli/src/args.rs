@@ -407,6 +407,28 @@ pub struct DeviceArgs {
     /// for long). Default: random, or what the scenario says.
     #[arg(long, value_enum, value_name = "KIND")]
     pub schedule: Option<ScheduleArg>,
+    /// What the simulator does at a barrier for the whole block of which whole warps have exited: fault, or arrive (they count as
+    /// arrived, as on NVIDIA's GPUs). Default: fault, or what the scenario says.
+    #[arg(long, value_enum, value_name = "RULE")]
+    pub exited_warps: Option<ExitedWarpsArg>,
+}
+
+/// The value of `--exited-warps`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExitedWarpsArg {
+    /// The barrier is a fault.
+    Fault,
+    /// They count as arrived.
+    Arrive,
+}
+
+impl From<ExitedWarpsArg> for gsan_sim::ExitedWarps {
+    fn from(arg: ExitedWarpsArg) -> Self {
+        match arg {
+            ExitedWarpsArg::Fault => gsan_sim::ExitedWarps::Fault,
+            ExitedWarpsArg::Arrive => gsan_sim::ExitedWarps::Arrive,
+        }
+    }
 }
 
 /// The value of `--memory`.

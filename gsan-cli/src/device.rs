@@ -4,7 +4,7 @@ use crate::args::{DeviceArgs, DeviceChoice};
 use crate::failure::{Failure, Result};
 use crate::scenario::model::DeviceShape;
 use cuda_lazy::{Backend, Choice};
-use gsan_sim::{MemoryModel, Schedule};
+use gsan_sim::{ExitedWarps, MemoryModel, Schedule};
 
 /// Step budget of the simulator where nothing else is asked for: some seconds' worth, so that a kernel that never ends is
 /// reported while the user still watches.
@@ -21,6 +21,8 @@ pub struct Chosen {
     pub memory: Option<MemoryModel>,
     /// The simulator's schedules; `None`: as the scenario says.
     pub schedule: Option<Schedule>,
+    /// What warps that have exited mean to the simulator's barriers; `None`: as the scenario says.
+    pub exited_warps: Option<ExitedWarps>,
 }
 
 impl Chosen {
@@ -52,6 +54,7 @@ pub fn choose(args: &DeviceArgs) -> Result<Chosen> {
             first,
             memory: args.memory.map(Into::into),
             schedule: args.schedule.map(Into::into),
+            exited_warps: args.exited_warps.map(Into::into),
         }),
     }
 }
@@ -78,6 +81,10 @@ pub fn reset_simulator(chosen: Chosen, shape: DeviceShape, seed: u64, budget: Op
         .schedule
         .or(shape.schedule)
         .unwrap_or(config.schedule);
+    config.exited_warps = chosen
+        .exited_warps
+        .or(shape.exited_warps)
+        .unwrap_or(config.exited_warps);
     config.blocks_per_sm = shape.blocks_per_sm.unwrap_or(config.blocks_per_sm);
     if config.step_budget == gsan_sim::Config::default().step_budget {
         config.step_budget = DEFAULT_BUDGET;

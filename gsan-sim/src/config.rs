@@ -36,6 +36,8 @@ pub struct Config {
     pub preempt: Preempt,
     /// What threads see of each other's stores, and when.
     pub memory: MemoryModel,
+    /// What warps that have exited mean to a barrier of their block.
+    pub exited_warps: ExitedWarps,
     /// Whether the machine records what kernels do: see [`TraceStep`](crate::machine::TraceStep).
     pub trace: bool,
 }
@@ -48,6 +50,17 @@ pub enum MemoryModel {
     Sequential,
     /// Stores become visible late and loads are satisfied early, within what PTX allows.
     Weak,
+}
+
+/// What happens at a barrier for the whole block (`__syncthreads()`, `bar.sync` without a count) that some warps cannot reach,
+/// because all their threads have exited. (Of a warp that is there, single threads may have exited in either case.)
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ExitedWarps {
+    /// It is a fault: to PTX such a barrier waits for all threads of the block.
+    #[default]
+    Fault,
+    /// They count as arrived, as on NVIDIA's GPUs since Volta.
+    Arrive,
 }
 
 /// Which warp has the next turn.
@@ -101,6 +114,7 @@ impl Default for Config {
             schedule: Schedule::Random,
             preempt: Preempt::default(),
             memory: MemoryModel::Sequential,
+            exited_warps: ExitedWarps::Fault,
             trace: false,
         }
     }

@@ -7,4 +7,4 @@ pub mod config;
 pub mod driver;
 pub mod machine;
 
-pub use config::{Config, MemoryModel, Schedule};
+pub use config::{Config, ExitedWarps, MemoryModel, Schedule};

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Bench, seeded};
-use gsan_sim::MemoryModel;
 use gsan_sim::machine::{FaultKind, Stop};
+use gsan_sim::{ExitedWarps, MemoryModel};
 
 /// Line of `{body}` in [`cluster`]'s text.
 const BODY: u32 = 13;
@@ -104,5 +104,100 @@ fn a_block_that_waits_at_the_clusters_barrier_is_there() {
     );
     for seed in 0..4 {
         assert_eq!(run(seed, seed % 2 == 1, &ptx).unwrap()[0], 0, "seed {seed}");
+    }
+}
+
+/// 128 threads: those from `stay` on exit before the barrier, the others write behind it.
+fn early(seed: u64, rule: ExitedWarps, stay: u32, barrier: &str) -> Result<usize, Stop> {
+    let mut config = seeded(seed);
+    config.exited_warps = rule;
+    let mut b = Bench::with(
+        config,
+        &format!(
+            ".visible .entry k(.param .u64 out) {{ .reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %d<3>;
+             ld.param.u64 %d0, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, 7; setp.ge.u32 %p1, %r1, {stay};
+             @%p1 exit;
+             {barrier}
+             mul.wide.u32 %d1, %r1, 4; add.s64 %d1, %d0, %d1; st.global.u32 [%d1], %r2; exit; }}"
+        ),
+    );
+    let out = b.words(&[0; 128]);
+    b.try_run("k", 2, 128, &[out])?;
+    Ok(b.read(out, 128).iter().filter(|&&v| v == 7).count())
+}
+
+#[test]
+fn single_threads_of_each_warp_may_have_exited() {
+    for seed in 0..4 {
+        assert_eq!(
+            early(seed, ExitedWarps::Fault, 97, "bar.sync 0;").unwrap(),
+            97
+        );
+    }
+}
+
+#[test]
+fn a_barrier_that_exited_warps_cannot_reach_is_a_fault() {
+    let barriers = [
+        "bar.sync 0;",
+        "barrier.sync 2;",
+        "barrier.sync.aligned 1;",
+        "bar.red.popc.u32 %r3, 3, %p1;",
+    ];
+    for barrier in barriers {
+        let cases = [
+            (96, "warp 3 of 4 has exited"),
+            (40, "warps 2-3 of 4 have exited"),
+            (1, "warps 1-3 of 4 have exited"),
+        ];
+        for (stay, who) in cases {
+            for seed in 0..4 {
+                let stop = early(seed, ExitedWarps::Fault, stay, barrier).expect_err(barrier);
+                let Stop::Fault {
+                    kind: FaultKind::ExitedWarps,
+                    site,
+                    detail,
+                    ..
+                } = &stop
+                else {
+                    panic!("{barrier}: {stop}")
+                };
+                assert_eq!(site.ptx_line, 7, "{stop}");
+                assert!(site.thread[0] < stay, "{stop}");
+                assert!(detail.contains(who), "{stop}");
+                // The text says how to go on.
+                assert!(
+                    detail.contains("--exited-warps arrive")
+                        && detail.contains("GSAN_SIM_EXITED_WARPS"),
+                    "{stop}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn exited_warps_may_count_as_arrived() {
+    for stay in [96, 40, 1] {
+        for seed in 0..4 {
+            let wrote = early(seed, ExitedWarps::Arrive, stay, "bar.sync 0;").unwrap();
+            assert_eq!(wrote, stay as usize);
+        }
+    }
+}
+
+#[test]
+fn a_count_that_exited_warps_would_have_to_fill_is_a_deadlock_that_names_them() {
+    for rule in [ExitedWarps::Fault, ExitedWarps::Arrive] {
+        let stop = early(0, rule, 32, "bar.sync 0, 64;").unwrap_err();
+        let Stop::Deadlock { description, .. } = &stop else {
+            panic!("{stop}")
+        };
+        assert!(
+            description.contains(
+                "(32 of 64 threads have arrived; warps 1-3 of 4 have exited), PTX line 7"
+            ),
+            "{description}"
+        );
     }
 }

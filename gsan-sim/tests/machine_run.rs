@@ -116,16 +116,6 @@ fn barriers_order_shared_memory() {
 }
 
 #[test]
-fn exited_threads_do_not_hold_a_barrier_up() {
-    let r = ok(
-        "",
-        "mov.u32 %r0, 7; setp.gt.u32 %p1, %r1, 40; @%p1 exit; bar.sync 0;",
-        100,
-    );
-    assert_eq!(r.iter().filter(|&&v| v == 7).count(), 41);
-}
-
-#[test]
 fn barriers_with_counts_pair_producers_and_consumers() {
     let r = ok(
         ".shared .u32 box;",

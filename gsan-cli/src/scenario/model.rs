@@ -73,6 +73,8 @@ pub struct DeviceShape {
     pub memory: Option<gsan_sim::MemoryModel>,
     /// How the simulator schedules.
     pub schedule: Option<gsan_sim::Schedule>,
+    /// What warps that have exited mean to the simulator's barriers.
+    pub exited_warps: Option<gsan_sim::ExitedWarps>,
 }
 
 /// `[[module]]`

@@ -8,7 +8,7 @@ use crate::input;
 use crate::names::Named;
 use gsan_host::CellFormat;
 use gsan_host::report::RaceClass;
-use gsan_sim::{MemoryModel, Schedule};
+use gsan_sim::{ExitedWarps, MemoryModel, Schedule};
 use std::fmt::Display;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -193,6 +193,12 @@ impl Resolver<'_> {
                 true => Schedule::Priority,
                 false => Schedule::Random,
             }),
+            exited_warps: one_of("exited_warps", &raw.exited_warps, ["fault", "arrive"])?.map(
+                |a| match a {
+                    true => ExitedWarps::Arrive,
+                    false => ExitedWarps::Fault,
+                },
+            ),
             cell: match &raw.cell {
                 Some(name) => Some(match name.get_ref().as_str() {
                     "wide" => CellFormat::Wide,

@@ -120,6 +120,26 @@ fn the_simulators_memory_and_schedule() {
 }
 
 #[test]
+fn what_warps_that_have_exited_mean() {
+    let of = |text: &str| parse(Path::new("s.toml"), text).map(|s| s.device.exited_warps);
+    let (fault, arrive) = (gsan_sim::ExitedWarps::Fault, gsan_sim::ExitedWarps::Arrive);
+    assert_eq!(
+        of("[device]\nexited_warps = 'arrive'\n").unwrap(),
+        Some(arrive)
+    );
+    assert_eq!(
+        of("[device]\nexited_warps = 'fault'\n").unwrap(),
+        Some(fault)
+    );
+    assert_eq!(of("[device]\n").unwrap(), None);
+    refused(
+        "[device]\nexited_warps = 'wait'\n",
+        2,
+        "\"fault\" or \"arrive\"",
+    );
+}
+
+#[test]
 fn a_tensor_map_is_an_argument() {
     let text = |arg: &str| {
         format!(
@@ -211,6 +231,7 @@ fn everything_that_the_format_has() {
             sc_order: false,
             memory: None,
             schedule: None,
+            exited_warps: None,
         }
     );
     assert_eq!(

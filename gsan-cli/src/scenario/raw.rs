@@ -37,6 +37,7 @@ pub(super) struct Device {
     pub sc_order: bool,
     pub memory: Option<Spanned<String>>,
     pub schedule: Option<Spanned<String>>,
+    pub exited_warps: Option<Spanned<String>>,
     #[serde(default)]
     pub classes_off: Vec<Spanned<String>>,
 }

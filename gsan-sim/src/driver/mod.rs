@@ -47,7 +47,7 @@ mod vmm;
 
 pub use diagnosis::{Diagnosis, StopKind};
 
-use crate::{Config, MemoryModel, Schedule};
+use crate::{Config, ExitedWarps, MemoryModel, Schedule};
 use api::Session;
 
 /// The C function of that name, exactly as it is linked (`cuMemAlloc_v2`); `None` if the simulated driver lacks it.
@@ -113,7 +113,7 @@ pub fn thread_steps() -> u64 {
 
 /// [`Config::default`] with what the environment says: `GSAN_SIM_SEED`, `GSAN_SIM_DEVICES`, `GSAN_SIM_SMS`,
 /// `GSAN_SIM_BLOCKS_PER_SM`, `GSAN_SIM_MEMORY` (bytes), `GSAN_SIM_STEP_BUDGET`, `GSAN_SIM_MEMORY_MODEL` (`weak`),
-/// `GSAN_SIM_SCHEDULE` (`priority`). Used when [`configure`] was not called.
+/// `GSAN_SIM_SCHEDULE` (`priority`), `GSAN_SIM_EXITED_WARPS` (`arrive`). Used when [`configure`] was not called.
 /// What is no number, or zero where there must be one, counts as unset.
 pub fn default_config() -> Config {
     fn number(name: &str) -> Option<u64> {
@@ -142,6 +142,9 @@ pub fn default_config() -> Config {
     }
     if says("GSAN_SIM_SCHEDULE", "priority") {
         config.schedule = Schedule::Priority;
+    }
+    if says("GSAN_SIM_EXITED_WARPS", "arrive") {
+        config.exited_warps = ExitedWarps::Arrive;
     }
     config
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::exec::{Halt, thread_index};
 use super::state::{Block, Grid, Group, State, Warp};
-use super::{Machine, Site, Stop};
+use super::{FaultKind, Machine, Site, Stop};
 
 /// Entries that a description lists.
 const LISTED: usize = 12;
@@ -30,6 +30,42 @@ impl Machine {
                 detail,
             },
             Halt::Unsupported(what) => Stop::Unsupported { site, what },
+        }
+    }
+
+    /// The stop for a barrier that warps which have exited cannot reach: at a thread that waits there.
+    pub(super) fn exited_at_barrier(&self, slot: usize, id: usize) -> Stop {
+        let Some(block) = &self.blocks[slot] else {
+            return self.deadlock();
+        };
+        let waits = |g: &&Group| g.state == State::Barrier(id as u8);
+        let at = block
+            .warps
+            .iter()
+            .find_map(|w| Some((w, w.groups.iter().find(waits)?)));
+        let site = match (&self.grids[block.grid], at) {
+            (Some(grid), Some((warp, group))) => {
+                let lane = group.mask.trailing_zeros();
+                Box::new(site(grid, block, warp, group, lane))
+            }
+            _ => Box::default(),
+        };
+        let gone: Vec<u32> = block
+            .exited_warps()
+            .filter(|w| w.counted[id] == 0)
+            .map(|w| w.index)
+            .collect();
+        let detail = format!(
+            "barrier {id} is for the whole block, {}: let them return after its last barrier; or let warps that have exited count \
+             as arrived, as NVIDIA's GPUs do, with --exited-warps arrive or GSAN_SIM_EXITED_WARPS=arrive",
+            exited(&gone, block.warps.len())
+        );
+        let (kind, address) = (FaultKind::ExitedWarps, 0);
+        Stop::Fault {
+            site,
+            kind,
+            address,
+            detail,
         }
     }
 
@@ -106,14 +142,34 @@ impl Machine {
     }
 }
 
+/// "warps 1, 4-7 of 8 have exited".
+fn exited(gone: &[u32], of: usize) -> String {
+    let runs: Vec<String> = gone
+        .chunk_by(|a, b| a + 1 == *b)
+        .map(|run| match run {
+            [first, .., last] => format!("{first}-{last}"),
+            _ => run[0].to_string(),
+        })
+        .collect();
+    match gone {
+        [one] => format!("warp {one} of {of} has exited"),
+        _ => format!("warps {} of {of} have exited", runs.join(", ")),
+    }
+}
+
 fn waits_for(group: &Group, block: &Block) -> String {
     match group.state {
         State::Ready => "running".to_string(),
         State::Barrier(id) => {
             let b = block.barriers[usize::from(id)];
             let of = if b.count == 0 { block.live } else { b.count };
+            let gone: Vec<u32> = block.exited_warps().map(|w| w.index).collect();
+            let gone = match gone[..] {
+                [] => String::new(),
+                _ => format!("; {}", exited(&gone, block.warps.len())),
+            };
             format!(
-                "at barrier {id} ({} of {of} threads have arrived)",
+                "at barrier {id} ({} of {of} threads have arrived{gone})",
                 b.arrived
             )
         }

@@ -8,6 +8,7 @@ use super::exec::{End, Exec, barrier_release};
 use super::ir::NONE;
 use super::state::{BARRIERS, State, Warp};
 use super::{Machine, RunEvent, Stop, TraceStep};
+use crate::ExitedWarps;
 
 /// What a multiprocessor holds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -116,7 +117,7 @@ impl Machine {
         block.warps[index] = warp;
         self.blocks[slot] = Some(block);
         match end {
-            End::Barrier => self.release(slot),
+            End::Barrier => self.release(slot)?,
             End::Cluster => self.release_cluster(slot),
             End::GridWait => self.pass_grid_wait(slot),
             End::Triggered => self.block_triggered(slot),
@@ -130,10 +131,15 @@ impl Machine {
     }
 
     /// Ends the phases of a block's barriers that are complete.
-    fn release(&mut self, slot: usize) {
+    fn release(&mut self, slot: usize) -> Result<(), Stop> {
         let Some(block) = &mut self.blocks[slot] else {
-            return;
+            return Ok(());
         };
+        if self.config.exited_warps == ExitedWarps::Fault
+            && let Some(id) = (0..BARRIERS).find(|&id| block.lacks_warps(id))
+        {
+            return Err(self.exited_at_barrier(slot, id));
+        }
         let live = block.live;
         let mut any = false;
         for id in 0..BARRIERS {
@@ -161,6 +167,7 @@ impl Machine {
         }
         // An exit may also have been what a cluster barrier waited for.
         self.release_cluster(slot);
+        Ok(())
     }
 
     fn release_cluster(&mut self, slot: usize) {

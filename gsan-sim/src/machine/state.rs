@@ -120,6 +120,21 @@ pub struct Block {
     pub triggered: bool,
 }
 
+impl Block {
+    /// Warps of which no thread is left.
+    pub fn exited_warps(&self) -> impl Iterator<Item = &Warp> {
+        self.warps.iter().filter(|w| w.live == 0)
+    }
+
+    /// Whether a barrier for the whole block is complete, but only because warps that had not arrived have exited.
+    pub fn lacks_warps(&self, id: usize) -> bool {
+        let state = &self.barriers[id];
+        state.count == 0
+            && state.is_complete(self.live)
+            && self.exited_warps().any(|w| w.counted[id] == 0)
+    }
+}
+
 /// A cluster of resident blocks.
 pub struct Cluster {
     /// Slots of the blocks, by rank; `None`: the block has exited, and its slot may be another's.

@@ -68,6 +68,8 @@ pub enum FaultKind {
     ReadOnly,
     /// A barrier with a number or a thread count that there is not, or with two counts at once.
     Barrier,
+    /// A barrier for the whole block, of which whole warps have exited: see [`ExitedWarps`](crate::ExitedWarps).
+    ExitedWarps,
     /// An mbarrier that has not been initialised, or that is told of more arrivals than it waits for.
     Mbarrier,
     /// An instruction whose operands have no meaning (a copy of 24 bytes, a negative corner of a tensor store, …).
@@ -88,6 +90,7 @@ impl fmt::Display for FaultKind {
             FaultKind::BadTarget => "call or branch to something that is no target",
             FaultKind::ReadOnly => "write to read-only memory",
             FaultKind::Barrier => "wrong use of a barrier",
+            FaultKind::ExitedWarps => "barrier that warps which have exited cannot reach",
             FaultKind::Mbarrier => "wrong use of an mbarrier",
             FaultKind::IllegalInstruction => "illegal operands",
         })
