@@ -189,6 +189,7 @@ fn move_in<M: Machine>(state: State<M>, launch: u64, claimed: bool) {
         m.store32(field!(state.addr, ThreadState, pending_mode), 0);
         m.store32(field!(state.addr, ThreadState, pending_version), 0);
         m.store32(field!(state.addr, ThreadState, unreleased_mode), 0);
+        m.store32(field!(state.addr, ThreadState, unreleased_reads), 0);
         m.store32(field!(state.addr, ThreadState, imported_version), 0);
         m.store32(field!(state.addr, ThreadState, fence_gpu), 0);
         m.store32(field!(state.addr, ThreadState, fence_sys), 0);

@@ -614,8 +614,10 @@ impl<M: Machine> State<M> {
         };
         if (thread == self.thread_id() && epoch >= self.start_epoch())
             || self.knows_partly(self.row(), thread, epoch, ANY_WARP)
+            || self.released_early(self.row(), thread, epoch, warp)
         {
-            // Another warp of the own block; or of one whose release is known, but came from another of its warps.
+            // Another warp of the own block; or of one whose release is known, but came from another of its warps, with no
+            // barrier in between.
             RaceClass::IntraBlock
         } else if holds(
             field!(self.addr, ThreadState, pending_mode),

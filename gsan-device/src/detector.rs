@@ -281,7 +281,7 @@ fn acquire_after<C: Cell, M: Machine>(
                 me.note_unreleased(write, addr);
             }
         }
-        None => {}
+        None => me.keep_unreleased_place(addr),
     };
     match span {
         Some(span) => {
@@ -328,7 +328,7 @@ fn own_block_seen<C: Cell, M: Machine>(
 }
 
 /// A fence. At block scope it orders the block's warps only.
-pub fn fence<M: Machine>(me: State<M>, op: Op) {
+pub fn fence<C: Cell, M: Machine>(me: State<M>, op: Op) {
     let flags = me.m.load32(field!(me.global, GlobalState, flags));
     let in_order =
         op.order() == Order::Sc && flags & GlobalState::SC_ORDER != 0 && !without(Edge::ScOrder);
@@ -345,6 +345,9 @@ pub fn fence<M: Machine>(me: State<M>, op: Op) {
     }
     if op.order().acquires() && !without(Edge::FenceAcquire) {
         me.acquire_pending();
+        if let Some(addr) = me.take_unreleased_place() {
+            unreleased_before::<C, M>(me, addr, op.scope());
+        }
     }
     if op.order().releases() && !without(Edge::FenceRelease) {
         let epoch = me.close_epoch();
@@ -355,6 +358,18 @@ pub fn fence<M: Machine>(me: State<M>, op: Op) {
         me.m.max32(field!(me.addr, ThreadState, fence_gpu), epoch);
         if op.scope() == Scope::Sys {
             me.m.max32(field!(me.addr, ThreadState, fence_sys), epoch);
+        }
+    }
+}
+
+/// An acquire fence after a relaxed read at `addr`, which found no release: the write that it may have read lacks one.
+fn unreleased_before<C: Cell, M: Machine>(me: State<M>, addr: u64, scope: Scope) {
+    if let Some(span) = shadow::<C, M>(me, addr, 1) {
+        let cell = span.cell(0);
+        if cell.acquirable(me, scope).is_none()
+            && let Some(write) = cell.unreleased(me, scope)
+        {
+            me.note_unreleased(write, addr);
         }
     }
 }

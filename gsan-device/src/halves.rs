@@ -53,6 +53,32 @@ impl<M: Machine> State<M> {
         store(self.m, at, write);
     }
 
+    /// A relaxed read by this warp at `addr` found no release: the write that it read may lack one, if a fence follows.
+    #[inline]
+    pub fn keep_unreleased_place(self, addr: u64) {
+        self.m.store64(self.unreleased_place(), addr);
+        let bits = field!(self.addr, ThreadState, unreleased_reads);
+        if self.m.load32(bits) & 1 << self.warp() == 0 {
+            self.m.or32(bits, 1 << self.warp());
+        }
+    }
+
+    /// Where this warp's last relaxed read without a release was, once.
+    #[inline]
+    pub fn take_unreleased_place(self) -> Option<u64> {
+        let bits = field!(self.addr, ThreadState, unreleased_reads);
+        if self.m.load32(bits) & 1 << self.warp() == 0 {
+            return None;
+        }
+        self.m.and32(bits, !(1 << self.warp()));
+        Some(self.m.load64(self.unreleased_place()))
+    }
+
+    #[inline]
+    fn unreleased_place(self) -> u64 {
+        field!(self.addr, ThreadState, unreleased_places).wrapping_add(8 * self.warp() as u64)
+    }
+
     /// The last relaxed read that saw a release of what `thread`'s `warp` did at `epoch`.
     pub fn relaxed_read_of(self, thread: u32, epoch: Epoch, warp: u32) -> Option<HalfSync> {
         let turn = field!(self.addr, ThreadState, num_relaxed_reads);

@@ -266,7 +266,7 @@ pub unsafe fn atomic_cas(
 #[inline(always)]
 pub fn fence(order: Order, scope: Scope) {
     #[cfg(feature = "sanitize")]
-    detector::fence(me(), Op::new(Access::Fence, 0, order, scope));
+    detector::fence::<Format, _>(me(), Op::new(Access::Fence, 0, order, scope));
     // SAFETY: a fence has no operands.
     unsafe {
         if order == Order::Sc {

@@ -88,7 +88,7 @@ fn message(fences: bool) {
         let other = thread::spawn(move || {
             plain(writer, Access::Store, data);
             if fences {
-                detector::fence(
+                detector::fence::<Format, _>(
                     state(writer),
                     Op::new(Access::Fence, 0, Order::AcqRel, Scope::Gpu),
                 );
@@ -107,7 +107,7 @@ fn message(fences: bool) {
             strong(reader, Access::Load, Order::Relaxed, flag_addr, || {
                 seen = flag.load(Ordering::Relaxed)
             });
-            detector::fence(
+            detector::fence::<Format, _>(
                 state(reader),
                 Op::new(Access::Fence, 0, Order::AcqRel, Scope::Gpu),
             );
@@ -190,7 +190,7 @@ fn two_threads_of_a_block_import_what_is_pending() {
         let (data, flag) = (d.real(), d.real() + 8);
         strong(threads[0], Access::Load, Order::Relaxed, flag, || {});
         let both = move |host: Host| {
-            detector::fence(
+            detector::fence::<Format, _>(
                 state(host),
                 Op::new(Access::Fence, 0, Order::Acquire, Scope::Gpu),
             );

@@ -70,18 +70,24 @@ impl<M: Machine> State<M> {
     /// This warp's word of the array at `offset`.
     #[inline]
     fn of_warp(self, offset: usize) -> u64 {
-        self.addr
-            .wrapping_add(offset as u64 + 4 * self.warp() as u64)
+        self.word_of(offset, self.warp())
+    }
+
+    #[inline]
+    fn word_of(self, offset: usize, warp: u32) -> u64 {
+        self.addr.wrapping_add(offset as u64 + 4 * warp as u64)
     }
 
     /// What this warp knows of `warp`.
     #[inline]
     fn pair(self, warp: u32) -> u64 {
+        self.pair_of(self.warp(), warp)
+    }
+
+    #[inline]
+    fn pair_of(self, knows: u32, warp: u32) -> u64 {
         const WARPS: u32 = ThreadState::WARPS as u32;
-        let index = self
-            .warp()
-            .wrapping_mul(WARPS)
-            .wrapping_add(warp & (WARPS - 1));
+        let index = knows.wrapping_mul(WARPS).wrapping_add(warp & (WARPS - 1));
         field!(self.addr, ThreadState, pairs).wrapping_add(4 * index as u64)
     }
 
@@ -219,6 +225,33 @@ impl<M: Machine> State<M> {
             if partial.thread() == thread
                 && partial.epoch() >= epoch
                 && (partial.warp() == warp || warp == ANY_WARP)
+            {
+                return true;
+            }
+            i += 1;
+        }
+        false
+    }
+
+    /// Whether `row` has a release by another warp of the block that `warp` of `thread` belonged to at `epoch`, and the two
+    /// have not met since: nothing made the release wait for that warp. Known only while that block has its slot.
+    pub fn released_early(self, row: Row, thread: u32, epoch: Epoch, warp: u32) -> bool {
+        let block = self.of(thread);
+        let start = block.start_epoch();
+        if warp == ANY_WARP || epoch < start {
+            return false;
+        }
+        let warps = offset_of!(ThreadState, warps);
+        let of_all = self.m.load32(block.word_of(warps, warp));
+        let mut i = 0;
+        while i < PartialClock::PER_ROW as u32 {
+            let partial = row.partial(self.m, i);
+            let released = partial.epoch();
+            if partial.thread() == thread
+                && partial.warp() != warp
+                && (start..epoch).contains(&released)
+                && released > of_all
+                && released > self.m.load32(block.pair_of(warp, partial.warp()))
             {
                 return true;
             }

@@ -56,7 +56,7 @@ pub extern "C" fn __gsan_sync_after(
 /// Before a fence.
 #[unsafe(no_mangle)]
 pub extern "C" fn __gsan_fence(state: u64, op: u32) {
-    detector::fence(State::at(Nvptx, state), Op(op));
+    detector::fence::<Format, _>(State::at(Nvptx, state), Op(op));
 }
 
 // The reference cell does not keep warps: where these three are missing, nothing calls them and no launch asks for them.

@@ -157,8 +157,8 @@ pub struct ThreadState {
     pub copies: u32,
     /// The last epoch that a `cp.async` was recorded in, ahead of its time.
     pub ahead: Epoch,
-    /// Zero.
-    pub reserved: u32,
+    /// A bit for each warp whose [`ThreadState::unreleased_places`] holds.
+    pub unreleased_reads: u32,
     /// The release of the device's last `fence.sc` ([`SyncClock`](super::SyncClock)); of a device's first thread only.
     pub sc_device: u64,
     /// The same for system scope; of the very first thread only.
@@ -178,6 +178,8 @@ pub struct ThreadState {
     pub reach: [Epoch; ThreadState::WARPS],
     /// Of each warp: the token that carries the last release fence (0: none yet).
     pub fence_tokens: [u32; ThreadState::WARPS],
+    /// Of each warp: where its last relaxed read found no release (8-byte addresses).
+    pub unreleased_places: [u64; ThreadState::WARPS],
     /// Of each warp: up to which epoch it knows each of the others, through barriers of a part of the block.
     pub pairs: [[Epoch; ThreadState::WARPS]; ThreadState::WARPS],
     /// What the own clock knows of single warps of other blocks.

@@ -40,6 +40,69 @@ fn both_fences_order_and_each_missing_one_is_a_race() {
     assert!(!message(None, None, Scope::Gpu));
 }
 
+/// The class of the finding when the flag is written without a release, and polled before it is written; `acquire`: the
+/// fence behind the poll, if there is one.
+fn class_without_release(acquire: Option<(Order, Scope)>) -> u32 {
+    let d = device();
+    let b = grid(&d, 0, 0, 1, 2);
+    b[0].store(0);
+    b[1].relaxed_load(64);
+    b[0].relaxed_store(64);
+    b[1].relaxed_load(64);
+    if let Some((order, scope)) = acquire {
+        b[1].fence(order, scope);
+    }
+    b[1].load(0);
+    let races = d.races();
+    assert_eq!(races.len(), 1);
+    assert_eq!(
+        races[0].flag.known != 0,
+        races[0].class == RaceClass::MissingRelease as u32
+    );
+    races[0].class
+}
+
+#[test]
+fn a_flag_without_a_release_is_said_where_a_fence_acquires() {
+    let missing = RaceClass::MissingRelease as u32;
+    let race = RaceClass::Race as u32;
+    assert_eq!(
+        class_without_release(Some((Order::AcqRel, Scope::Gpu))),
+        missing
+    );
+    assert_eq!(
+        class_without_release(Some((Order::Acquire, Scope::Sys))),
+        missing
+    );
+    assert_eq!(
+        class_without_release(Some((Order::Release, Scope::Gpu))),
+        race
+    );
+    assert_eq!(
+        class_without_release(Some((Order::AcqRel, Scope::Cta))),
+        race
+    );
+    assert_eq!(class_without_release(None), race);
+}
+
+#[test]
+fn what_an_earlier_tenant_read_is_not_said_of_a_later_one() {
+    let d = new_device(Shape {
+        num_sms: 2,
+        slots_per_sm: 1,
+        ..Shape::default()
+    });
+    let first = grid(&d, 0, 0, 1, 2);
+    first[0].relaxed_store(64);
+    first[1].relaxed_load(64);
+    first.iter().for_each(|b| b.exit());
+    let second = grid(&d, 0, 1, 1, 2);
+    second[0].store(0);
+    second[1].fence(Order::AcqRel, Scope::Gpu);
+    second[1].load(0);
+    only(&d, RaceKind::Raw, RaceClass::Race);
+}
+
 #[test]
 fn block_fences_order_nothing_between_blocks() {
     assert!(!message(

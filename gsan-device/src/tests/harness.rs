@@ -98,7 +98,7 @@ impl<'d> Block<'d> {
     }
 
     fn fence(self, order: Order, scope: Scope) {
-        detector::fence(self.state(), Op::new(Access::Fence, 0, order, scope));
+        detector::fence::<Format, _>(self.state(), Op::new(Access::Fence, 0, order, scope));
     }
 
     fn exit(self) {

@@ -65,6 +65,31 @@ fn store_and_load(with_barrier: bool) -> Found {
     found(&d)
 }
 
+/// Thread 0 releases a flag, then another warp stores what another block reads behind it. `barrier_behind`: the two warps
+/// meet between the release and the store.
+fn released_early(barrier_behind: bool, same_warp: bool) -> Found {
+    let d = device();
+    let record = d.launch(0, 0, 1);
+    let w = warps(&d, record, 0, 0, 0, 2);
+    let other = warps(&d, record, 0, 1, 1, 1);
+    w[0].strong(Access::Rmw, Order::Release, Scope::Gpu, 64);
+    if barrier_behind {
+        barrier(&w);
+    }
+    w[if same_warp { 0 } else { 1 }].store(0);
+    other[0].strong(Access::Load, Order::Acquire, Scope::Gpu, 64);
+    other[0].load(0);
+    found(&d)
+}
+
+#[test]
+fn a_store_behind_another_warps_release_lacks_a_barrier() {
+    let race = RaceClass::Race as u32;
+    assert_eq!(released_early(false, false), [(RAW, INTRA)]);
+    assert_eq!(released_early(true, false), [(RAW, race)]);
+    assert_eq!(released_early(false, true), [(RAW, race)]);
+}
+
 #[test]
 fn a_barrier_orders_warps() {
     assert_eq!(store_and_load(true), []);

@@ -17,9 +17,7 @@ use crate::trace::{Finding, Item, Prior, ThreadInfo, Trace};
 use crate::under_way::{UnderWay, accesses_of};
 use gsan_device::clock::State;
 use gsan_device::host::Host;
-use gsan_device::layout::{
-    self, Counters, Op as Word, Order, RaceClass, RaceKind, RaceRecord, RaceSide, Scope,
-};
+use gsan_device::layout::{Counters, Order, RaceClass, RaceKind, RaceRecord, RaceSide, Scope};
 use gsan_device::{block, copies, detector};
 use hooks::{Hooks, phase_name};
 use host::HostSide;
@@ -459,7 +457,7 @@ impl<'a> Machine<'a> {
                 (thread.id, thread.context) = (id, context);
             }
             Some(Op::Fence { order, scope }) => {
-                detector::fence(state, Word::new(layout::Access::Fence, 0, order, scope));
+                self.hooks.fence(state, order, scope);
                 if order == Order::Sc {
                     self.out.trace.items.push(Item::ScHook(t, scope));
                 }

@@ -54,6 +54,12 @@ impl Hooks {
         with_cell!(self.0, C => detector::strong_after::<C, Host>(me, addr, op, site, context, success));
     }
 
+    /// Before a fence.
+    pub(super) fn fence(self, me: State<Host>, order: Order, scope: Scope) {
+        let op = Word::new(layout::Access::Fence, 0, order, scope);
+        with_cell!(self.0, C => detector::fence::<C, Host>(me, op));
+    }
+
     /// Before a copy. `phase`: the present phase of the own block's mbarrier that it completes on, or 0.
     pub(super) fn copy(self, me: State<Host>, addr: u64, copy: &AsyncCopy, site: u32, phase: u32) {
         let bytes = copy.place.size;
