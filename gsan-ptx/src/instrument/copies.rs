@@ -119,6 +119,18 @@ impl<'m> Walker<'m, '_> {
         }
     }
 
+    /// Before an instruction, small copies count as done.
+    pub(super) fn landed_before(&mut self, instruction: &Instruction<'m>) {
+        if !self.copy_hooks {
+            return;
+        }
+        let from = self.emit.mark();
+        self.emit.guarded(instruction.guard, |emit| {
+            emit.with_state(names::COPY_LANDED);
+        });
+        self.emit.edits.insert_since(instruction.span.start, from);
+    }
+
     /// The hook behind `cp.async.bulk.commit_group`, and behind waits.
     pub(super) fn copy_group(&mut self, instruction: &Instruction<'m>, group: BulkGroup) {
         if !self.copy_hooks {

@@ -13,7 +13,7 @@ use super::repeat::Checked;
 use super::{Instrumented, Options, Unsupported, hidden_parameter};
 use crate::ast::{Address, Function, Instruction, Item, Operand, Space, Statement};
 use crate::hook::{Access, Hooks, OpWord, names};
-use crate::memory_op::{AsyncCopy, BulkGroup, Effect, MemoryOp, Piece, classify};
+use crate::memory_op::{AsyncCopy, Effect, MemoryOp, Piece, classify};
 use crate::site::{Locations, Site};
 use crate::tokens::one_line;
 use std::collections::{HashMap, HashSet};
@@ -302,9 +302,10 @@ impl<'m, 'e> Walker<'m, 'e> {
             Effect::Private(_)
                 if instruction.opcode == "mbarrier" || instruction.has("mbarrier") =>
             {
-                // `cp.async.mbarrier.arrive`: who waits there will know. (In doubt it is over now: that is never wrong.)
+                // `cp.async.mbarrier.arrive`: who waits there will know, and may go on before this thread does. (In doubt it is
+                // over now: that is never wrong.)
                 if instruction.opcode == "cp" {
-                    self.copy_group(instruction, BulkGroup::Landed);
+                    self.landed_before(instruction);
                 }
             }
             Effect::Private(space) => self.private(space),
