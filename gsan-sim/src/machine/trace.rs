@@ -22,7 +22,8 @@ pub enum TraceStep {
         /// The grid.
         grid: GridId,
     },
-    /// Lanes of a warp have executed a memory operation or fence, or have arrived at a barrier.
+    /// Lanes of a warp have executed a memory operation or fence, have arrived at a barrier, wait for the grid before, or have
+    /// let dependents start.
     Instruction {
         /// The grid.
         grid: GridId,

@@ -374,8 +374,14 @@ impl Exec<'_> {
                 self.note(warp, frame, pc, mask);
                 return self.cluster_barrier(warp, mask, *arrive, *wait);
             }
-            Op::GridWait => return Ok(self.grid_wait(warp, mask)),
-            Op::LaunchDependents => return Ok(self.launch_dependents(warp, mask)),
+            Op::GridWait => {
+                self.note(warp, frame, pc, mask);
+                return Ok(self.grid_wait(warp, mask));
+            }
+            Op::LaunchDependents => {
+                self.note(warp, frame, pc, mask);
+                return Ok(self.launch_dependents(warp, mask));
+            }
             Op::WarpSync { mask: lanes } => return self.warp_sync(warp, mask, *lanes),
             Op::Warp(op) => return self.exchange(warp, mask, op),
             Op::Matrix(op) => return self.matrix(warp, mask, op),
