@@ -52,6 +52,12 @@ fn one(device: &mut Device, kernel: &Kernel) -> Result<(Outcome, bool)> {
         if let Argument::Buffer(bytes, rule) = &argument {
             buffers.push((device.buffer(bytes)?, *rule));
         }
+        if let Argument::Symbol { name, offset, len } = &argument {
+            let address = device.symbol(module, name)?.wrapping_add(*offset);
+            let mut bytes = address.to_le_bytes().to_vec();
+            bytes.resize(*len, 0);
+            buffers.push((device.buffer(&bytes)?, Rule::Ignored));
+        }
         arguments.push(argument);
     }
     let mut maps = Vec::new();
@@ -75,7 +81,9 @@ fn one(device: &mut Device, kernel: &Kernel) -> Result<(Outcome, bool)> {
         let map = |n: usize| maps.get(n).context("no such tensor map");
         values.push(match argument {
             Argument::Value(bytes) => bytes,
-            Argument::Buffer(..) => own.next().unwrap_or(0).to_le_bytes().to_vec(),
+            Argument::Buffer(..) | Argument::Symbol { .. } => {
+                own.next().unwrap_or(0).to_le_bytes().to_vec()
+            }
             Argument::Map(n) => map(n)?.0.clone(),
             Argument::MapAddress(n) => map(n)?.1.address.to_le_bytes().to_vec(),
             Argument::MapData(n) => map(n)?.2.to_le_bytes().to_vec(),
@@ -86,6 +94,7 @@ fn one(device: &mut Device, kernel: &Kernel) -> Result<(Outcome, bool)> {
     if code != 0 {
         if let Some(why) = cuda_lazy::diagnosis() {
             eprintln!("{}: {}", kernel.name, why.message);
+            outcome.why = why.message;
         }
         return Ok((outcome, false));
     }

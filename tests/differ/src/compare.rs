@@ -87,6 +87,7 @@ fn buffers(kernel: &Kernel) -> Vec<(Vec<u8>, Rule)> {
     words
         .filter_map(|word| match data::parse(word) {
             Ok(Argument::Buffer(bytes, rule)) => Some((bytes, rule)),
+            Ok(Argument::Symbol { .. }) => Some((Vec::new(), Rule::Ignored)),
             _ => None,
         })
         .collect()

@@ -6,6 +6,7 @@
 //! | `bytes=00ff…` | an argument by value, in hex |
 //! | `map=0`, `mapptr=0`, `mapdata=0` | the first tensor map by value, by address, its tensor's address |
 //! | `KIND[N]` | a buffer of N elements |
+//! | `symbol(NAME+OFFSET)[N]` | a buffer of N bytes, the address of the module's variable NAME plus OFFSET first; not compared |
 //!
 //! Kinds: `zero`, `fill` (bytes 0, 0xa5), `u8`, `u16`, `u32`, `u64` (any bits), `below` (`below.7[N]`: u32 below 7), `iota`, `f32` (0 to 1),
 //! `sf32` (−1 to 1), `f16` (0.5 to 1), `f64`; small whole numbers whose sums are exact in any order: `whole`, `whole64`,
@@ -84,6 +85,15 @@ pub enum Argument {
     Value(Vec<u8>),
     /// A buffer's address.
     Buffer(Vec<u8>, Rule),
+    /// Zeroed bytes behind the address of a variable of the module's.
+    Symbol {
+        /// The variable.
+        name: String,
+        /// What is added to its address.
+        offset: u64,
+        /// Bytes in all.
+        len: usize,
+    },
     /// A tensor map, by value.
     Map(usize),
     /// A tensor map's address.
@@ -107,6 +117,16 @@ pub fn parse(word: &str) -> Result<Argument> {
             "mapptr" => Argument::MapAddress(value.parse().with_context(bad)?),
             "mapdata" => Argument::MapData(value.parse().with_context(bad)?),
             _ => bail!("`{word}`: no such type"),
+        });
+    }
+    if let Some(rest) = word.strip_prefix("symbol(") {
+        let parts = rest.strip_suffix(']').and_then(|r| r.split_once(")["));
+        let (place, len) = parts.with_context(bad)?;
+        let (name, offset) = place.split_once('+').unwrap_or((place, "0"));
+        return Ok(Argument::Symbol {
+            name: name.to_string(),
+            offset: offset.parse().with_context(bad)?,
+            len: len.parse().with_context(bad)?,
         });
     }
     let (contents, rule) = match (word.strip_suffix('?'), word.split_once('~')) {

@@ -92,6 +92,17 @@ impl Device {
         Err((code, String::from_utf8_lossy(&log[..end]).into_owned()))
     }
 
+    /// Where a variable of the module's lies.
+    pub fn symbol(&self, module: Module, name: &str) -> Result<u64> {
+        let name = CString::new(name)?;
+        let (mut address, mut bytes) = (0, 0);
+        // SAFETY: the module is loaded, the name is NUL-terminated, and the results are locals.
+        let found =
+            unsafe { cuModuleGetGlobal_v2(&mut address, &mut bytes, module.0, name.as_ptr()) };
+        check("cuModuleGetGlobal", found)?;
+        Ok(address)
+    }
+
     /// Unloads it.
     pub fn unload(&self, module: Module) {
         // SAFETY: it is loaded, and none of its kernels runs.

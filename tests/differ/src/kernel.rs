@@ -119,38 +119,88 @@ fn one() -> Vec<u32> {
 
 #[derive(Deserialize)]
 struct File {
-    kernel: Vec<Entry>,
+    kernel: Vec<Listed>,
 }
 
-/// One launch of a kernel that several compilers' modules have.
+/// As it stands in the file.
 #[derive(Deserialize)]
-struct Entry {
+struct Listed {
     name: String,
+    #[serde(default)]
     ptx: Vec<String>,
     #[serde(flatten)]
     launch: toml::Table,
 }
 
+/// One launch of a kernel that several compilers' modules have.
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// The modules.
+    pub ptx: Vec<String>,
+    /// The launch.
+    pub launch: Launch,
+}
+
+/// Which kernels run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum List {
+    /// Those whose results a GPU has computed, too.
+    Differ,
+    /// The corpus.
+    Corpus,
+}
+
+impl List {
+    /// Its name on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            List::Differ => "differ",
+            List::Corpus => "corpus",
+        }
+    }
+
+    /// The kernels of the list of that name.
+    pub fn kernels(word: &str, folder: &Path) -> Result<Vec<Kernel>> {
+        match word {
+            "corpus" => crate::corpus::kernels(folder),
+            _ => all(folder),
+        }
+    }
+}
+
+/// The entries of a file.
+pub fn entries(path: &Path) -> Result<Vec<Entry>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
+    let file: File = toml::from_str(&text).with_context(|| format!("{}", path.display()))?;
+    let entries = file.kernel.into_iter().map(|listed| {
+        let launch = listed.launch.try_into();
+        Ok(Entry {
+            launch: launch.with_context(|| listed.name.clone())?,
+            name: listed.name,
+            ptx: listed.ptx,
+        })
+    });
+    entries.collect()
+}
+
+/// A compiler's module, as a driver takes it.
+pub fn text(folder: &Path, module: &str) -> Result<String> {
+    let path = folder.join("ptx").join(format!("{module}.ptx"));
+    let ptx = std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
+    Ok(defined(lowered(&ptx)))
+}
+
 /// Those of the list, then the generated ones.
 pub fn all(folder: &Path) -> Result<Vec<Kernel>> {
-    let path = folder.join("kernels.toml");
-    let text = std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
-    let file: File = toml::from_str(&text).with_context(|| format!("{}", path.display()))?;
     let mut out = Vec::new();
-    for entry in file.kernel {
-        let launch: Launch = entry
-            .launch
-            .try_into()
-            .with_context(|| entry.name.clone())?;
+    for entry in entries(&folder.join("kernels.toml"))? {
         for module in &entry.ptx {
-            let path = folder.join("ptx").join(format!("{module}.ptx"));
-            let ptx =
-                std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
             out.push(Kernel {
                 name: format!("{} ({module})", entry.name),
                 number: 0,
-                ptx: lowered(&ptx),
-                launch: launch.clone(),
+                ptx: text(folder, module)?,
+                launch: entry.launch.clone(),
             });
         }
     }
@@ -164,6 +214,32 @@ pub fn all(folder: &Path) -> Result<Vec<Kernel>> {
 /// A newer compiler's version number means nothing that a CUDA 13.0 driver does not know in these files.
 fn lowered(ptx: &str) -> String {
     ptx.replacen(".version 9.4", ".version 9.0", 1)
+}
+
+/// Clang leaves this function of CUDA's headers undefined, and no driver loads its module: as the header has it.
+const UNDEFINED: &str = "\
+.extern .func  (.param .b32 func_retval0) __usAtomicCAS
+(
+\t.param .b64 __usAtomicCAS_param_0,
+\t.param .b32 __usAtomicCAS_param_1,
+\t.param .b32 __usAtomicCAS_param_2
+)
+;
+";
+const DEFINED: &str = "\
+.func  (.param .b32 func_retval0) __usAtomicCAS
+(
+\t.param .b64 __usAtomicCAS_param_0,
+\t.param .b32 __usAtomicCAS_param_1,
+\t.param .b32 __usAtomicCAS_param_2
+)
+{ .reg .b16 %h<3>; .reg .b32 %r<3>; .reg .b64 %d; ld.param.u64 %d, [__usAtomicCAS_param_0];
+ld.param.u32 %r1, [__usAtomicCAS_param_1]; ld.param.u32 %r2, [__usAtomicCAS_param_2]; cvt.u16.u32 %h1, %r1; cvt.u16.u32 %h2, %r2;
+atom.cas.b16 %h0, [%d], %h1, %h2; cvt.u32.u16 %r0, %h0; st.param.b32 [func_retval0], %r0; ret; }
+";
+
+fn defined(ptx: String) -> String {
+    ptx.replacen(UNDEFINED, DEFINED, 1)
 }
 
 /// Up to three numbers, the others 1.

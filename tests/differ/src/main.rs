@@ -4,7 +4,8 @@
 //!
 //! `gsan-differ shrink WHOLE FILE`: what is checked in, from what `record` wrote with `GSAN_DIFFER_WHOLE=1` (every byte of
 //! every buffer, which tells more when something differs; compare it with `GSAN_DIFFER_WHOLE=1` too).
-//! `gsan-differ list`, `gsan-differ ptx FOLDER`: their names; the texts of those that are made up, for ptxas.
+//! `gsan-differ corpus [CORPUS]`: runs every kernel of `corpus.txt`, each to the end that is written there; with the folder of the
+//! corpus, whose kernels must have a line each. `gsan-differ list`, `gsan-differ ptx FOLDER`: their names; the texts of those that are made up, for ptxas.
 //!
 //! The kernels are those of `kernels.toml` (compilers' output, at `ptx/`) and those that `generated` makes up: one for each
 //! form of an instruction. The folder is the current one, or `GSAN_DIFFER`. `GSAN_DEVICE=sim` takes the simulator.
@@ -14,6 +15,7 @@
 
 mod child;
 mod compare;
+mod corpus;
 mod data;
 mod device;
 mod generated;
@@ -22,6 +24,7 @@ mod parent;
 mod results;
 
 use anyhow::{Context, Result, bail};
+use kernel::List;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -42,9 +45,12 @@ fn run() -> Result<bool> {
     let folder = std::env::var_os("GSAN_DIFFER").map_or_else(|| PathBuf::from("."), PathBuf::from);
     let kernels = || kernel::all(&folder);
     match words[..] {
-        ["child", out, first, last] => {
-            child::run(&kernels()?, Path::new(out), first.parse()?, last.parse()?)
+        ["child", list, out, first, last] => {
+            let kernels = List::kernels(list, &folder)?;
+            child::run(&kernels, Path::new(out), first.parse()?, last.parse()?)
         }
+        ["corpus"] => corpus::check(&folder, None),
+        ["corpus", at] => corpus::check(&folder, Some(Path::new(at))),
         ["list"] => {
             for k in kernels()? {
                 println!("{}", k.name);
@@ -67,7 +73,7 @@ fn run() -> Result<bool> {
         }
         ["record", file, ref names @ ..] => {
             let kernels = chosen(kernels()?, names);
-            let results = parent::run(&kernels)?;
+            let results = parent::run(&kernels, List::Differ)?;
             std::fs::write(file, results::write(&results)).context(file.to_string())?;
             let ended = results.kernels.iter().filter(|k| k.end == "0").count();
             println!(
@@ -83,7 +89,7 @@ fn run() -> Result<bool> {
             let path = folder.join("different.txt");
             let list =
                 std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
-            let found = parent::run(&kernels)?;
+            let found = parent::run(&kernels, List::Differ)?;
             Ok(compare::report(
                 &kernels,
                 &compare::known(&list),
@@ -92,7 +98,7 @@ fn run() -> Result<bool> {
             ))
         }
         _ => bail!(
-            "usage: gsan-differ record|compare FILE [NAME…], gsan-differ list, gsan-differ ptx FOLDER"
+            "usage: gsan-differ record|compare FILE [NAME…], gsan-differ corpus [CORPUS], gsan-differ list, gsan-differ ptx FOLDER"
         ),
     }
 }

@@ -1,6 +1,6 @@
 //! Starts children until all kernels have run.
 
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, List};
 use crate::results::{self, Outcome, Results};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
@@ -14,15 +14,15 @@ const LONGEST: Duration = Duration::from_secs(20);
 pub const MARK: &str = "@@ kernel ";
 
 /// Runs the kernels (whose numbers are in order).
-pub fn run(kernels: &[Kernel]) -> Result<Results> {
+pub fn run(kernels: &[Kernel], list: List) -> Result<Results> {
     let folder = std::env::temp_dir().join(format!("gsan-differ-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| format!("{}", folder.display()))?;
-    let done = run_in(kernels, &folder);
+    let done = run_in(kernels, list, &folder);
     let _ = std::fs::remove_dir_all(&folder);
     done
 }
 
-fn run_in(kernels: &[Kernel], folder: &Path) -> Result<Results> {
+fn run_in(kernels: &[Kernel], list: List, folder: &Path) -> Result<Results> {
     let mut results = Results::default();
     let mut next = 0;
     let mut attempt = 0;
@@ -34,7 +34,8 @@ fn run_in(kernels: &[Kernel], folder: &Path) -> Result<Results> {
         }
         let (out, print) = (folder.join("results"), folder.join("printed"));
         let _ = std::fs::remove_file(&out);
-        let ended = start(&out, &print, first.number, kernels[end - 1].number)?;
+        let last = kernels[end - 1].number;
+        let ended = start(list, &out, &print, [first.number, last])?;
         let text = std::fs::read_to_string(&out).unwrap_or_default();
         let mut part = results::read(&text)?;
         printed(&mut part.kernels, &print);
@@ -62,17 +63,17 @@ fn run_in(kernels: &[Kernel], folder: &Path) -> Result<Results> {
 }
 
 /// Whether the child came to an end by itself.
-fn start(out: &Path, print: &PathBuf, first: usize, last: usize) -> Result<bool> {
+fn start(list: List, out: &Path, print: &PathBuf, numbers: [usize; 2]) -> Result<bool> {
     let program = std::env::current_exe()?;
-    let mut child = Command::new(program)
-        .arg("child")
+    let mut command = Command::new(program);
+    command.args(["child", list.word()]).arg(out);
+    command.args(numbers.map(|n| n.to_string()));
+    if list == List::Differ {
         // What is compared is what GPUs do, where PTX says nothing, too.
-        .env("GSAN_SIM_EXITED_WARPS", "arrive")
-        .arg(out)
-        .args([first.to_string(), last.to_string()])
-        .stdin(Stdio::null())
-        .stdout(File::create(print)?)
-        .spawn()?;
+        command.env("GSAN_SIM_EXITED_WARPS", "arrive");
+    }
+    command.stdin(Stdio::null()).stdout(File::create(print)?);
+    let mut child = command.spawn()?;
     let size = || std::fs::metadata(out).map_or(0, |m| m.len());
     let (mut seen, mut since) = (size(), Instant::now());
     loop {

@@ -9,6 +9,7 @@
 //! values 0000803f…
 //! ```
 //!
+//! (Behind an `end` that is an error of the simulator's: `why` and what it says.)
 //! `end` is the driver's answer, or `timeout`. A buffer has its number among the kernel's, its length, the length of a
 //! sampled piece, and a digest of all of it (FNV-1a). Its values are the whole of it, or pieces of that length at equal
 //! distances, or nothing where the kernel leaves the buffer as it was.
@@ -37,6 +38,8 @@ pub struct Outcome {
     pub name: String,
     /// `0`, an error's number, or `timeout`.
     pub end: String,
+    /// Why it ended badly, if the simulator said so.
+    pub why: String,
     /// What it printed.
     pub print: String,
     /// Its buffers, without those that are not compared.
@@ -114,6 +117,9 @@ pub fn write(results: &Results) -> String {
 /// One kernel's lines.
 pub fn write_one(kernel: &Outcome, out: &mut String) {
     let _ = writeln!(out, "kernel {}\nend {}", kernel.name, kernel.end);
+    if !kernel.why.is_empty() {
+        let _ = writeln!(out, "why {:?}", kernel.why);
+    }
     if !kernel.print.is_empty() {
         let _ = writeln!(out, "print {:?}", kernel.print);
     }
@@ -145,6 +151,7 @@ pub fn read(text: &str) -> Result<Results> {
                 ..Outcome::default()
             }),
             ("end", Some(kernel)) => kernel.end = rest.to_string(),
+            ("why", Some(kernel)) => kernel.why = unquote(rest),
             ("print", Some(kernel)) => kernel.print = unquote(rest),
             ("buffer", Some(kernel)) => {
                 let parts: Vec<&str> = rest.split(' ').collect();
@@ -204,7 +211,8 @@ mod tests {
             device: "one".to_string(),
             kernels: vec![Outcome {
                 name: "a kernel (x)".to_string(),
-                end: "0".to_string(),
+                end: "719".to_string(),
+                why: "no \"memory\" there".to_string(),
                 print: "say \"hi\"\n".to_string(),
                 buffers: vec![
                     Contents::of(0, &bytes, rule, false),
