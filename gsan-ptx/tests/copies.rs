@@ -180,11 +180,11 @@ fn small_copies_are_read_ahead_of_their_time() {
         );
     }
     // Who waits at the mbarrier may go on before this thread does.
-    let arrive = "@%p1 cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];";
+    let arrive = "cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];";
     let arrived = line(&format!("{text} {arrive}"));
     let (before, after) = arrived.split_once(arrive).unwrap();
     assert!(
-        before.ends_with("; @%p1 call __gsan_copy_landed, (%gsan_s); "),
+        before.ends_with("8; call.uni __gsan_copy_landed, (%gsan_s); "),
         "{before}"
     );
     assert_eq!(after, "");
