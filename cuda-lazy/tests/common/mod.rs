@@ -22,9 +22,15 @@ impl Simulated {
 
     pub fn with(config: Config) -> Simulated {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        // The first test chooses; later ones find the choice made, and it is the same.
-        let _ = cuda_lazy::select(cuda_lazy::Choice::Sim);
-        assert_eq!(cuda_lazy::backend(), cuda_lazy::Backend::Simulated);
+        // The first test chooses; later ones find the choice made, and it is the same. A test's answers can be had from a GPU,
+        // too, for comparison: `GSAN_TEST_DEVICE=cuda`.
+        let gpu = std::env::var_os("GSAN_TEST_DEVICE").is_some_and(|device| device == "cuda");
+        let _ = cuda_lazy::select(match gpu {
+            true => cuda_lazy::Choice::Cuda,
+            false => cuda_lazy::Choice::Sim,
+        });
+        let simulated = cuda_lazy::backend() == cuda_lazy::Backend::Simulated;
+        assert_ne!(simulated, gpu);
         gsan_sim::driver::reset();
         gsan_sim::driver::configure(config);
         cust::init(cust::CudaFlags::empty()).expect("cuInit");
