@@ -11,6 +11,7 @@ use crate::program::{
     Access, Barrier, HostStep, Kind, Mbarrier, Mechanism, Op, Place, Program, Space, Transfer, WARP,
 };
 use crate::random::Random;
+use crate::removed::{Part, without};
 use crate::semantics::{event, perform, threads_of};
 use crate::setup::{FOREIGN_BASE, MEMORY, Setup};
 use crate::trace::{Finding, Item, Prior, ThreadInfo, Trace};
@@ -19,7 +20,7 @@ use gsan_device::clock::State;
 use gsan_device::host::Host;
 use gsan_device::layout::{Counters, Order, RaceClass, RaceKind, RaceRecord, RaceSide, Scope};
 use gsan_device::{block, copies, detector};
-use hooks::{Hooks, phase_name};
+use hooks::{Hooks, phase_name, tensor_map};
 use host::HostSide;
 
 /// How the steps of a run follow each other.
@@ -92,6 +93,7 @@ impl Schedule {
                 | Item::NodeEnd(..)
                 | Item::GraphEnd(_)
                 | Item::Completes(..)
+                | Item::Followed { .. }
                 | Item::MbarrierPhase(_) => {}
                 Item::Fence(thread, ..)
                 | Item::Arrive(thread, _)
@@ -100,7 +102,10 @@ impl Schedule {
                 | Item::MbarrierArrive { thread, .. }
                 | Item::MbarrierWait { thread, .. }
                 | Item::ClusterArrive(thread, _)
-                | Item::ClusterWait(thread) => {
+                | Item::ClusterWait(thread)
+                | Item::Follow(thread)
+                | Item::LaunchDependents(thread)
+                | Item::GridWait(thread) => {
                     steps.push(Step::Instruction(*thread));
                 }
                 Item::Barrier { waiters, .. } => {
@@ -193,11 +198,15 @@ struct Machine<'a> {
     barriers: Vec<[Gathering; BARRIERS]>,
     sm_of_block: Vec<u32>,
     entered: Vec<bool>,
+    /// Blocks in which somebody has let dependent launches begin.
+    triggered: Vec<bool>,
     host: HostSide,
     under_way: UnderWay<'a>,
     /// Per copy: the number of its first access.
     copy_ids: Vec<usize>,
     memory: [u8; MEMORY],
+    /// Where the bits of the map of the program's tensor lie.
+    map: u64,
     polite: bool,
     hooks: Hooks,
     accesses: usize,
@@ -288,6 +297,7 @@ impl<'a> Machine<'a> {
                 .map(|b| b as u32 % setup.shape.num_sms)
                 .collect(),
             entered: vec![false; blocks.len()],
+            triggered: vec![false; blocks.len()],
             barriers: vec![Default::default(); blocks.len()],
             blocks,
             host: HostSide::new(program),
@@ -296,11 +306,15 @@ impl<'a> Machine<'a> {
             polite: true,
             hooks: Hooks(setup.format),
             memory: [0; MEMORY],
+            map: setup
+                .device
+                .add_tensor_map(&tensor_map(setup.device.real())),
             accesses: 0,
             out: Run {
                 trace: Trace {
                     threads: threads.iter().map(|t| t.info).collect(),
                     graphs: program.graphs.clone(),
+                    dependent: program.kernels.iter().map(|k| k.dependent).collect(),
                     copies: Vec::new(),
                     items: Vec::new(),
                 },
@@ -376,8 +390,10 @@ impl<'a> Machine<'a> {
 
     /// Whether the thread's instruction needs not wait for others.
     fn is_ready(&self, t: usize) -> bool {
-        let op = self.op(t);
-        op.is_none_or(|op| self.under_way.is_ready(t, &op))
+        match self.op(t) {
+            Some(Op::GridWait) => self.grid_before_has_ended(self.threads[t].info.kernel),
+            op => op.is_none_or(|op| self.under_way.is_ready(t, &op)),
+        }
     }
 
     fn take(&mut self, step: Step, record: bool) {
@@ -468,7 +484,10 @@ impl<'a> Machine<'a> {
             Some(Op::Copy(copy)) => {
                 let id = self.accesses;
                 self.accesses += accesses_of(&copy);
-                let addr = self.address(copy.place);
+                let addr = match copy.corner {
+                    Some(_) => self.map,
+                    None => self.address(copy.place),
+                };
                 let phase = match copy.what {
                     Transfer::Fetch(Mbarrier { rank: None, index }) => {
                         phase_name(index, self.under_way.present_phase(t, index))
@@ -484,12 +503,21 @@ impl<'a> Machine<'a> {
                     self.hooks.cluster_release(state);
                 }
             }
+            Some(Op::ArriveBehindCopies { .. }) if without(Part::ArriveBehindCopies) => {}
+            Some(Op::ArriveBehindCopies { .. }) => copies::landed(state),
             Some(Op::ClusterArrive { relaxed }) => {
                 if !relaxed || self.threads[t].info.fenced {
                     self.hooks.cluster_arrive(state);
                 }
             }
-            Some(Op::Commit(_) | Op::WaitGroup { .. } | Op::Await { .. } | Op::ClusterWait)
+            Some(
+                Op::Commit(_)
+                | Op::WaitGroup { .. }
+                | Op::Await { .. }
+                | Op::ClusterWait
+                | Op::LaunchDependents
+                | Op::GridWait,
+            )
             | None => {}
         }
         self.threads[t].phase = Phase::Instruction;
@@ -524,8 +552,12 @@ impl<'a> Machine<'a> {
                 let index = self.threads[t].index;
                 let items = &mut self.out.trace.items;
                 self.under_way.step(t, index, &op, items);
-                if let Op::ClusterArrive { .. } = op {
-                    self.open_clusters();
+                match op {
+                    Op::ClusterArrive { .. } => self.open_clusters(),
+                    Op::LaunchDependents => {
+                        self.triggered[self.threads[t].info.global_block] = true;
+                    }
+                    _ => {}
                 }
                 self.threads[t].phase = Phase::After;
             }
@@ -556,6 +588,7 @@ impl<'a> Machine<'a> {
                 of: Mechanism::Small,
                 ..
             } => copies::landed(state),
+            Op::GridWait => block::grid_wait(state),
             Op::Await {
                 mbarrier, phase, ..
             } => self.hooks.waited(state, phase_name(mbarrier, phase)),

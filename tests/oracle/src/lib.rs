@@ -4,6 +4,7 @@
 //! [`program`] has the programs, [`generate`] makes them, [`interpreter`] runs them, [`oracle`] says what races,
 //! [`compare`] holds the two against each other, [`ptx`] takes programs the whole way through PTX and the simulator, [`shrink`] makes a failing program small, [`campaign`] does it often.
 
+pub mod boxes;
 pub mod campaign;
 pub mod compare;
 pub mod generate;
@@ -12,6 +13,7 @@ pub mod oracle;
 pub mod program;
 pub mod ptx;
 pub mod random;
+pub mod removed;
 pub mod semantics;
 pub mod setup;
 pub mod shrink;

@@ -3,6 +3,7 @@
 //! There are no branches but one: an operation may wait for what it reads ([`Until`]), and a thread that waits in vain
 //! gives up: it takes part in its remaining barriers and does nothing else. Memory starts as zeros.
 
+use crate::boxes::Corner;
 use gsan_device::layout::{Order, Scope};
 use std::fmt;
 
@@ -41,6 +42,9 @@ pub struct Kernel {
     pub cluster: usize,
     /// The blocks.
     pub blocks: Vec<Block>,
+    /// Launched with the attribute of programmatic dependent launches: it may begin when the kernel right before it in its stream lets
+    /// it.
+    pub dependent: bool,
 }
 
 impl Kernel {
@@ -193,6 +197,17 @@ pub enum Op {
     },
     /// `barrier.cluster.wait`
     ClusterWait,
+    /// `cp.async.mbarrier.arrive`: an arrival at an mbarrier of the own block once all earlier `cp.async`s of the thread are done.
+    ArriveBehindCopies {
+        /// The block's mbarrier.
+        mbarrier: usize,
+        /// `.noinc`: it is one of those that the phase waits for; else it is one more.
+        counted: bool,
+    },
+    /// `griddepcontrol.launch_dependents`
+    LaunchDependents,
+    /// `griddepcontrol.wait`
+    GridWait,
 }
 
 /// What groups are of.
@@ -209,8 +224,10 @@ pub enum Mechanism {
 pub struct AsyncCopy {
     /// What it does to global memory.
     pub what: Transfer,
-    /// Where in global memory.
+    /// Where in global memory; of a box, the first row that there is.
     pub place: Place,
+    /// It is a box of the program's tensor, named by coordinates.
+    pub corner: Option<Corner>,
 }
 
 /// What an asynchronous copy does to global memory.
@@ -220,6 +237,13 @@ pub enum Transfer {
     Small,
     /// `cp.async.bulk` to shared memory, of the block whose mbarrier it completes on.
     Fetch(Mbarrier),
+    /// The same with `.multicast::cluster`, to shared memory of several blocks of the cluster and on that mbarrier of each.
+    Multicast {
+        /// Which mbarrier of each block.
+        index: usize,
+        /// A bit for each block's rank in the cluster.
+        blocks: u16,
+    },
     /// `cp.async.bulk` from shared memory: stores the value in each word.
     Put(u32),
     /// `cp.reduce.async.bulk`: adds the value to each word.
@@ -231,7 +255,7 @@ impl Transfer {
     pub fn mechanism(self) -> Option<Mechanism> {
         match self {
             Transfer::Small => Some(Mechanism::Small),
-            Transfer::Fetch(_) => None,
+            Transfer::Fetch(_) | Transfer::Multicast { .. } => None,
             Transfer::Put(_) | Transfer::Reduce(_) => Some(Mechanism::Bulk),
         }
     }
@@ -606,6 +630,12 @@ impl fmt::Display for Op {
             Op::ClusterArrive { relaxed: true } => write!(f, "barrier.cluster.arrive.relaxed"),
             Op::ClusterArrive { relaxed: false } => write!(f, "barrier.cluster.arrive"),
             Op::ClusterWait => write!(f, "barrier.cluster.wait"),
+            Op::ArriveBehindCopies { mbarrier, counted } => {
+                let counted = if *counted { ".noinc" } else { "" };
+                write!(f, "cp.async.mbarrier.arrive{counted} {mbarrier}")
+            }
+            Op::LaunchDependents => write!(f, "griddepcontrol.launch_dependents"),
+            Op::GridWait => write!(f, "griddepcontrol.wait"),
         }
     }
 }
@@ -621,11 +651,20 @@ impl fmt::Display for Mbarrier {
 
 impl fmt::Display for AsyncCopy {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let (place, bytes) = (self.place, self.place.size);
+        let (place, bytes) = (self.place, self.bytes());
+        if let Some(Corner { x, y }) = self.corner {
+            write!(f, "box ({x}, {y}): ")?;
+        }
         match self.what {
             Transfer::Small => write!(f, "cp.async [shared], {place}, {bytes}"),
             Transfer::Fetch(at) => {
                 write!(f, "cp.async.bulk [shared], {place}, {bytes}, mbarrier {at}")
+            }
+            Transfer::Multicast { index, blocks } => {
+                write!(
+                    f,
+                    "cp.async.bulk.multicast [shared], {place}, {bytes}, mbarrier {index} of blocks {blocks:#b}"
+                )
             }
             Transfer::Put(v) => write!(f, "cp.async.bulk {place}, [shared: {v}], {bytes}"),
             Transfer::Reduce(v) => {
@@ -672,6 +711,9 @@ impl fmt::Display for Program {
         for (k, kernel) in self.kernels.iter().enumerate() {
             if kernel.cluster > 1 {
                 writeln!(f, "kernel {k}: clusters of {}", kernel.cluster)?;
+            }
+            if kernel.dependent {
+                writeln!(f, "kernel {k}: a dependent launch")?;
             }
             for (b, block) in kernel.blocks.iter().enumerate() {
                 if !block.mbarriers.is_empty() {

@@ -38,6 +38,8 @@ pub struct Trace {
     pub threads: Vec<ThreadInfo>,
     /// The program's graphs.
     pub graphs: Vec<Graph>,
+    /// Of each kernel, whether it is launched as a dependent one.
+    pub dependent: Vec<bool>,
     /// The copies that were issued.
     pub copies: Vec<CopyInfo>,
     /// What happened.
@@ -155,6 +157,21 @@ pub enum Item {
     ClusterArrive(usize, bool),
     /// A thread has waited for its cluster's barrier: all have arrived as often as it has.
     ClusterWait(usize),
+    /// A thread has an mbarrier follow its small copies.
+    Follow(usize),
+    /// These copies of the thread are done, and the mbarrier that follows them learns of it.
+    Followed {
+        /// The thread.
+        thread: usize,
+        /// The mbarrier.
+        mbarrier: usize,
+        /// The copies.
+        copies: Vec<usize>,
+    },
+    /// A thread lets dependent launches begin.
+    LaunchDependents(usize),
+    /// A thread has waited for the kernel before its own.
+    GridWait(usize),
 }
 
 /// The number of a block's mbarrier.

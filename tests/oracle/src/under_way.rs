@@ -3,11 +3,10 @@
 //! This says when who may go on, wherever the program runs; what follows from it for the order of accesses is the oracle's
 //! affair.
 
-use crate::program::{Arrival, AsyncCopy, Mbarrier, Mechanism, Op, Program, Transfer};
+use crate::program::{Arrival, AsyncCopy, Mbarrier, Mechanism, Op, Place, Program, Transfer};
 use crate::semantics::threads_of;
 use crate::setup::MEMORY;
 use crate::trace::{Access, CopyInfo, Item, ThreadInfo, mbarrier_number};
-use gsan_device::layout::{Order, Scope};
 
 /// The state of a run's asynchronous part.
 pub struct UnderWay<'a> {
@@ -18,10 +17,19 @@ pub struct UnderWay<'a> {
     committed: Vec<[usize; 2]>,
     /// By [`mbarrier_number`].
     mbarriers: Vec<Phases>,
+    /// Arrivals that wait for small copies.
+    followers: Vec<Follower>,
     /// How often each thread has arrived at its cluster's barrier.
     arrivals: Vec<u32>,
     /// How often each cluster's barrier has opened.
     opened: Vec<u32>,
+}
+
+/// `cp.async.mbarrier.arrive`
+struct Follower {
+    thread: usize,
+    mbarrier: usize,
+    copies: Vec<usize>,
 }
 
 /// A copy that has been issued.
@@ -78,6 +86,7 @@ impl<'a> UnderWay<'a> {
             copies: Vec::new(),
             committed: vec![[0; 2]; threads.len()],
             mbarriers,
+            followers: Vec::new(),
             arrivals: vec![0; threads.len()],
             opened: vec![0; threads.last().map_or(0, |t| t.cluster + 1)],
             threads,
@@ -228,7 +237,57 @@ impl<'a> UnderWay<'a> {
                 items.push(Item::ClusterArrive(thread, relaxed));
             }
             Op::ClusterWait => items.push(Item::ClusterWait(thread)),
+            Op::ArriveBehindCopies { mbarrier, counted } => {
+                items.push(Item::Follow(thread));
+                let own = Mbarrier {
+                    rank: None,
+                    index: mbarrier,
+                };
+                let Some(mbarrier) = self.find(thread, own) else {
+                    return;
+                };
+                self.mbarriers[mbarrier].pending += u32::from(!counted);
+                let all = self.copies.iter().enumerate();
+                let small = |c: &Issued| c.info.copy.what == Transfer::Small;
+                let mine = all.filter(|(_, c)| c.info.thread == thread && small(c));
+                let copies = mine.map(|(n, _)| n).collect();
+                self.followers.push(Follower {
+                    thread,
+                    mbarrier,
+                    copies,
+                });
+                self.arrive_behind_copies(items);
+            }
+            Op::LaunchDependents => items.push(Item::LaunchDependents(thread)),
+            Op::GridWait => items.push(Item::GridWait(thread)),
             Op::Access(_) | Op::Fence { .. } | Op::Barrier(_) => {}
+        }
+    }
+
+    /// The arrivals that waited for copies which are done now.
+    fn arrive_behind_copies(&mut self, items: &mut Vec<Item>) {
+        let over = |f: &Follower| f.copies.iter().all(|&c| self.copies[c].done);
+        let (over, left) = std::mem::take(&mut self.followers)
+            .into_iter()
+            .partition(over);
+        self.followers = left;
+        let over: Vec<Follower> = over;
+        for Follower {
+            thread,
+            mbarrier,
+            copies,
+        } in over
+        {
+            items.push(Item::Followed {
+                thread,
+                mbarrier,
+                copies,
+            });
+            let phases = &mut self.mbarriers[mbarrier];
+            phases.pending = phases.pending.saturating_sub(1);
+            if phases.advance() {
+                items.push(Item::MbarrierPhase(mbarrier));
+            }
         }
     }
 
@@ -258,71 +317,76 @@ impl<'a> UnderWay<'a> {
             copy: what,
         } = self.copies[copy].info;
         self.copies[copy].done = true;
-        let start = what.place.start() as usize;
-        let bytes = &mut memory[start..start + what.place.size as usize];
-        for word in bytes.chunks_exact_mut(4) {
-            let old = word.try_into().map_or(0, u32::from_le_bytes);
-            let new = match what.what {
-                Transfer::Put(v) => v,
-                Transfer::Reduce(v) => old.wrapping_add(v),
-                Transfer::Small | Transfer::Fetch(_) => old,
-            };
-            word.copy_from_slice(&new.to_le_bytes());
+        for piece in what.pieces() {
+            let start = piece.start() as usize;
+            let bytes = &mut memory[start..start + piece.size as usize];
+            for word in bytes.chunks_exact_mut(4) {
+                let old = word.try_into().map_or(0, u32::from_le_bytes);
+                let new = match what.what {
+                    Transfer::Put(v) => v,
+                    Transfer::Reduce(v) => old.wrapping_add(v),
+                    Transfer::Small | Transfer::Fetch(_) | Transfer::Multicast { .. } => old,
+                };
+                word.copy_from_slice(&new.to_le_bytes());
+            }
         }
-        for n in 0..accesses_of(&what) {
-            let access = access_of(&what, n);
+        for (n, place) in what.accesses().into_iter().enumerate() {
             let access = Access {
                 thread,
                 index,
                 copy: Some(copy),
-                ..access
+                ..access_of(&what, place)
             };
             items.push(Item::Access(id + n, access));
         }
-        if let Transfer::Fetch(at) = what.what
-            && let Some(mbarrier) = self.find(thread, at)
-        {
-            items.push(Item::Completes(copy, mbarrier));
-            let phases = &mut self.mbarriers[mbarrier];
-            phases.bytes -= i64::from(what.place.size);
+        for at in self.completes_on(thread, what.what) {
+            items.push(Item::Completes(copy, at));
+            let phases = &mut self.mbarriers[at];
+            phases.bytes -= i64::from(what.bytes());
             if phases.advance() {
-                items.push(Item::MbarrierPhase(mbarrier));
+                items.push(Item::MbarrierPhase(at));
             }
+        }
+        self.arrive_behind_copies(items);
+    }
+
+    /// The mbarriers that learn of a copy's end.
+    fn completes_on(&self, thread: usize, what: Transfer) -> Vec<usize> {
+        match what {
+            Transfer::Fetch(at) => self.find(thread, at).into_iter().collect(),
+            Transfer::Multicast { index, blocks } => {
+                let ranks = (0..16).filter(|rank| blocks & 1 << rank != 0);
+                let of = |rank| Mbarrier {
+                    rank: Some(rank),
+                    index,
+                };
+                ranks.filter_map(|r| self.find(thread, of(r))).collect()
+            }
+            _ => Vec::new(),
         }
     }
 }
 
-/// How many accesses a copy is: a reduction is one of each word.
+/// How many accesses a copy is.
 pub fn accesses_of(copy: &AsyncCopy) -> usize {
-    match copy.what {
-        Transfer::Reduce(_) => copy.place.size as usize / 4,
-        _ => 1,
-    }
+    copy.accesses().len()
 }
 
-/// The `n`-th access of a copy, as nobody's.
-fn access_of(copy: &AsyncCopy, n: usize) -> Access {
-    let mut access = Access {
+/// A copy's access at a place, as nobody's.
+fn access_of(copy: &AsyncCopy, place: Place) -> Access {
+    let reduction = matches!(copy.what, Transfer::Reduce(_));
+    let writes = reduction || matches!(copy.what, Transfer::Put(_));
+    let (order, scope) = copy.strength();
+    Access {
         thread: 0,
         index: 0,
         copy: None,
-        place: copy.place,
-        reads: true,
-        writes: false,
-        reduction: false,
+        place,
+        reads: reduction || !writes,
+        writes,
+        reduction,
         attempt: false,
-        order: Order::Weak,
-        scope: Scope::None,
-    };
-    match copy.what {
-        Transfer::Small | Transfer::Fetch(_) => {}
-        Transfer::Put(_) => (access.reads, access.writes) = (false, true),
-        Transfer::Reduce(_) => {
-            access.place.offset += 4 * n as u32;
-            access.place.size = 4;
-            (access.writes, access.reduction) = (true, true);
-            (access.order, access.scope) = (Order::Relaxed, Scope::Gpu);
-        }
+        order,
+        scope,
     }
-    access
 }

@@ -86,9 +86,17 @@ impl Run {
             .access(to, flag, false, Order::Acquire)
     }
 
-    fn issue(mut self, thread: usize, what: Transfer) -> Run {
+    fn issue(self, thread: usize, what: Transfer) -> Run {
+        let copy = AsyncCopy {
+            what,
+            place: DATA,
+            corner: None,
+        };
+        self.issue_copy(thread, copy)
+    }
+
+    fn issue_copy(mut self, thread: usize, copy: AsyncCopy) -> Run {
         let number = self.0.copies.len();
-        let copy = AsyncCopy { what, place: DATA };
         let index = self.0.items.len();
         self.0.copies.push(CopyInfo {
             thread,
@@ -145,6 +153,15 @@ impl Run {
             thread,
             mbarrier,
             scope,
+        })
+    }
+
+    /// An mbarrier follows these copies of the thread, and they are done.
+    fn followed(self, thread: usize, mbarrier: usize, copies: &[usize]) -> Run {
+        self.item(Item::Follow(thread)).item(Item::Followed {
+            thread,
+            mbarrier,
+            copies: copies.to_vec(),
         })
     }
 
@@ -327,4 +344,108 @@ fn launches_of_one_graph_come_one_after_the_other() {
     assert_eq!(graph(true, 2), 0);
     // Each launch has its own race.
     assert_eq!(graph(false, 2), 2);
+}
+
+#[test]
+fn an_mbarrier_that_follows_small_copies_says_that_they_are_done() {
+    let run = |follows: bool| {
+        let run = Run::new(&[0, 0, 1])
+            .issue(0, Transfer::Small)
+            .carried_out(0);
+        let run = run.followed(0, 0, if follows { &[0] } else { &[] });
+        let run = run.item(Item::MbarrierPhase(0)).waits(1, 0, Scope::Cta);
+        run.message(1, 2).st(2).races()
+    };
+    assert_eq!(run(true), 0);
+    assert_eq!(run(false), 1);
+}
+
+#[test]
+fn the_arrival_behind_copies_is_not_its_threads() {
+    // What the thread does after the issue is not released by it.
+    let run = |store_first: bool| {
+        let run = Run::new(&[0, 0]);
+        let run = if store_first { run.st(0) } else { run };
+        let run = run.issue(0, Transfer::Small).carried_out(0);
+        let run = if store_first { run } else { run.st(0) };
+        let run = run.followed(0, 0, &[0]).item(Item::MbarrierPhase(0));
+        run.waits(1, 0, Scope::Cta).ld(1).races()
+    };
+    assert_eq!(run(true), 0);
+    // And the store races with the copy.
+    assert_eq!(run(false), 2);
+}
+
+#[test]
+fn a_multicast_tells_the_mbarriers_of_several_blocks() {
+    let run = |completes: &[usize]| {
+        let what = Transfer::Multicast {
+            index: 0,
+            blocks: 0b11,
+        };
+        let mut run = Run::new(&[0, 1]).issue(0, what).carried_out(0);
+        for &mbarrier in completes {
+            run = run.item(Item::Completes(0, mbarrier));
+            run = run.item(Item::MbarrierPhase(mbarrier));
+        }
+        run.waits(1, 4, Scope::Cluster).st(1).races()
+    };
+    assert_eq!(run(&[0, 4]), 0);
+    assert_eq!(run(&[0]), 1);
+}
+
+/// Two kernels in a stream, a thread each; the second is a dependent launch and waits before or after it reads, or not at all. A
+/// third one, an ordinary launch, reads as well.
+fn dependent(waits: Option<bool>, ended: bool) -> usize {
+    let mut trace = Trace::default();
+    for kernel in 0..3 {
+        trace.threads.push(ThreadInfo {
+            kernel,
+            block: 0,
+            global_block: kernel,
+            cluster: kernel,
+            clustered: false,
+            fenced: false,
+            thread: 0,
+            linear: 0,
+        });
+    }
+    trace.dependent = vec![false, true, false];
+    let mut run = Run(trace);
+    for kernel in 0..3 {
+        let stream = 0;
+        let host = HostStep::Launch { kernel, stream };
+        run = run.item(Item::Host(kernel, host));
+    }
+    run = run
+        .item(Item::Task(0))
+        .st(0)
+        .item(Item::LaunchDependents(0));
+    if ended {
+        run = run.item(Item::KernelEnd(0));
+    }
+    run = run.item(Item::Task(1));
+    if waits == Some(false) {
+        run = run.ld(1);
+    }
+    if !ended {
+        run = run.item(Item::KernelEnd(0));
+    }
+    if waits.is_some() {
+        run = run.item(Item::GridWait(1));
+    }
+    if waits != Some(false) {
+        run = run.ld(1);
+    }
+    run = run.item(Item::KernelEnd(1)).item(Item::Task(2));
+    run.ld(2).races()
+}
+
+#[test]
+fn a_dependent_launch_knows_the_kernel_before_it_when_it_has_waited() {
+    for ended in [false, true] {
+        assert_eq!(dependent(Some(true), ended), 0);
+        assert_eq!(dependent(Some(false), ended), 1);
+        assert_eq!(dependent(None, ended), 1);
+    }
 }

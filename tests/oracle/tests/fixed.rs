@@ -117,6 +117,75 @@ fn the_classes_of_misses_occur() {
     assert_occur(&summary, &classes);
 }
 
+/// A thread that hangs: the end of its copy is nobody's.
+#[test]
+fn a_copy_whose_thread_hangs_has_no_end() {
+    use gsan_device::layout::{Order, Scope};
+    use gsan_oracle::compare::compare;
+    use gsan_oracle::program::{
+        Access, AsyncCopy, Block, HostStep, Kernel, Kind, Op, Place, Space, Transfer,
+    };
+    let place = |offset, size| Place {
+        space: Space::Checked,
+        offset,
+        size,
+    };
+    let access = |kind, order, scope, place| {
+        Op::Access(Access {
+            kind,
+            order,
+            scope,
+            volatile: false,
+            place,
+            until: None,
+        })
+    };
+    let (data, flag) = (place(96, 16), place(32, 4));
+    let issuer = vec![
+        Op::Copy(AsyncCopy {
+            what: Transfer::Put(4),
+            place: data,
+            corner: None,
+        }),
+        access(Kind::Store(1), Order::Release, Scope::Gpu, flag),
+        Op::Await {
+            mbarrier: 0,
+            phase: 0,
+            scope: Scope::Cta,
+        },
+    ];
+    let reader = vec![
+        access(Kind::Load, Order::Acquire, Scope::Gpu, flag),
+        access(Kind::Load, Order::Weak, Scope::None, place(100, 4)),
+    ];
+    let block = |ops, mbarriers| Block {
+        threads: vec![ops],
+        lanes: 1,
+        mbarriers,
+    };
+    let program = Program {
+        kernels: vec![Kernel {
+            cluster: 1,
+            blocks: vec![block(issuer, vec![1]), block(reader, Vec::new())],
+            dependent: false,
+        }],
+        host: vec![HostStep::Launch {
+            kernel: 0,
+            stream: 0,
+        }],
+        ..Program::default()
+    };
+    let reference = Reference::new(Format::Wide, false);
+    let mut classes = std::collections::BTreeSet::new();
+    for schedule in 0..200 {
+        let run = interpreter::run(&program, reference.roomy(), schedule);
+        let outcome = compare(&program, reference.roomy(), &run, &reference);
+        assert_eq!(outcome.failures, [], "schedule {schedule}");
+        classes.extend(outcome.races.into_keys());
+    }
+    assert!(classes.contains(&Class::CopyEnds), "{classes:?}");
+}
+
 /// Whether every thread of the kernels that are launched by themselves leaves.
 fn ends(program: &Program, reference: &Reference, schedule: u64) -> bool {
     let run = interpreter::run_as(

@@ -25,9 +25,7 @@ impl Run {
         });
         Run(Trace {
             threads: threads.collect(),
-            graphs: Vec::new(),
-            copies: Vec::new(),
-            items: Vec::new(),
+            ..Trace::default()
         })
     }
 

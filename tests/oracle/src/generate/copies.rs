@@ -6,7 +6,21 @@ use gsan_device::layout::{Order, Scope};
 
 impl Generator {
     fn copy(&mut self, who: Who, what: Transfer, place: Place) {
-        self.push(who, Op::Copy(AsyncCopy { what, place }));
+        let copy = self.some_copy(what, place);
+        self.push(who, Op::Copy(copy));
+    }
+
+    /// A copy of that place, perhaps as part of a box.
+    pub(super) fn some_copy(&mut self, what: Transfer, place: Place) -> AsyncCopy {
+        let corner = match what {
+            Transfer::Small => None,
+            _ => self.some_box(what, place),
+        };
+        AsyncCopy {
+            what,
+            place: corner.and_then(|c| c.rows().next()).unwrap_or(place),
+            corner,
+        }
     }
 
     fn commit(&mut self, who: Who, of: Mechanism) {
@@ -157,12 +171,13 @@ impl Generator {
             Scope::Cta
         };
         let announced_first = !self.random.chance(10);
+        let copy = self.some_copy(Transfer::Fetch(at), data);
         if announced_first {
-            self.arrive(who, at, data.size, scope);
+            self.arrive(who, at, copy.bytes(), scope);
         }
-        self.copy(who, Transfer::Fetch(at), data);
+        self.push(who, Op::Copy(copy));
         if !announced_first {
-            self.arrive(who, at, data.size, scope);
+            self.arrive(who, at, copy.bytes(), scope);
         }
     }
 
@@ -238,12 +253,13 @@ impl Generator {
         };
         let waiter = self.one_of(block);
         let own = Mbarrier { rank: None, index };
-        self.arrive(waiter, own, data.size, Scope::Cta);
         let at = Mbarrier {
             rank: Some(rank),
             index,
         };
-        self.copy(issuer, Transfer::Fetch(at), data);
+        let copy = self.some_copy(Transfer::Fetch(at), data);
+        self.arrive(waiter, own, copy.bytes(), Scope::Cta);
+        self.push(issuer, Op::Copy(copy));
         if !self.random.chance(10) {
             self.await_phase(waiter, index, 0);
         }

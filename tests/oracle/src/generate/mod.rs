@@ -3,6 +3,7 @@
 
 mod clusters;
 mod copies;
+mod grown;
 mod shapes;
 mod team;
 pub mod wide;
@@ -35,6 +36,8 @@ struct Generator {
     barriers: Vec<u32>,
     /// Of the wider kind: bytes that copies use so far.
     chunks: u32,
+    /// Of the wider kind: with dependent launches, boxes of the tensor, multicasts and arrivals behind copies.
+    grown: bool,
 }
 
 /// A block and a thread of the kernel under construction.
@@ -60,6 +63,7 @@ impl Generator {
             flags: 0,
             barriers: Vec::new(),
             chunks: 0,
+            grown: false,
         }
     }
 
@@ -73,7 +77,11 @@ impl Generator {
         let blocks: Vec<Block> = (0..blocks).map(|_| self.block(many_threads)).collect();
         self.barriers = vec![1; blocks.len()];
         let cluster = if self.random.chance(10) { 2 } else { 1 };
-        self.program.kernels.push(Kernel { cluster, blocks });
+        self.program.kernels.push(Kernel {
+            cluster,
+            blocks,
+            dependent: false,
+        });
         for _ in 0..1 + self.random.below(3) {
             match self.random.below(if many_threads { 20 } else { 14 }) {
                 0..=2 => self.message(),
@@ -244,17 +252,18 @@ impl Generator {
     }
 
     fn plain(&mut self, who: Who, kind: Kind, place: Place) {
-        self.push(
-            who,
-            Op::Access(Access {
-                kind,
-                order: Order::Weak,
-                scope: Scope::None,
-                volatile: false,
-                place,
-                until: None,
-            }),
-        );
+        self.push(who, Self::plainly(kind, place));
+    }
+
+    fn plainly(kind: Kind, place: Place) -> Op {
+        Op::Access(Access {
+            kind,
+            order: Order::Weak,
+            scope: Scope::None,
+            volatile: false,
+            place,
+            until: None,
+        })
     }
 
     fn strong(

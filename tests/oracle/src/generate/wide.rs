@@ -1,7 +1,9 @@
-//! The wider kind of programs: clusters, mbarriers, asynchronous copies and graphs beside what the classic kind has.
+//! The wider kind of programs: clusters, mbarriers, asynchronous copies and graphs beside what the classic kind has; in some ([`GROWN`])
+//! dependent launches, boxes of a tensor, multicasts and arrivals behind copies as well.
 
 use super::{Generator, Who, Widths};
 use crate::program::{Block, Graph, HostStep, Kernel, Kind, Node, Place, Program, Space};
+use crate::random::Random;
 use crate::setup::{MAX_BLOCKS, MAX_STEPS};
 
 /// Bytes at a time of what copies read and write.
@@ -11,9 +13,13 @@ const CHUNKS_AT: u32 = 64;
 /// The chunk that kernels have in common.
 const COMMON: u32 = Space::SIZE - CHUNK;
 
+/// So many of a hundred programs have all of it. Their choice is no choice of the generator's: the others stayed what they were.
+const GROWN: usize = 45;
+
 /// A random program of the wider kind.
 pub fn program(seed: u64, widths: Widths) -> Program {
     let mut g = Generator::new(seed, widths);
+    g.grown = Random::new(seed ^ 0x6772_6f77).chance(GROWN);
     let graph = g.random.chance(25);
     let kernels = if graph {
         2 + g.random.below(2)
@@ -27,6 +33,9 @@ pub fn program(seed: u64, widths: Widths) -> Program {
         g.graph();
     } else {
         g.host();
+        if g.grown {
+            g.dependent_launches();
+        }
     }
     g.program
 }
@@ -45,12 +54,19 @@ impl Generator {
         let many_threads = self.random.chance(75);
         let blocks: Vec<Block> = (0..blocks).map(|_| self.block(many_threads)).collect();
         self.barriers = vec![1; blocks.len()];
-        self.program.kernels.push(Kernel { cluster, blocks });
+        self.program.kernels.push(Kernel {
+            cluster,
+            blocks,
+            dependent: false,
+        });
         if self.random.chance(20) {
             self.common();
         }
         for _ in 0..1 + self.random.below(3) {
             self.wide_shape(graph);
+        }
+        if self.grown {
+            self.grown_shape();
         }
         if self.random.chance(20) {
             self.common();

@@ -1,10 +1,12 @@
 //! The detector's hooks, as instrumented code calls them.
 
+use crate::boxes;
 use crate::program::{Access, AsyncCopy, Kind, Transfer};
+use crate::removed::{Part, without};
 use crate::setup::Format;
 use gsan_device::clock::State;
 use gsan_device::host::Host;
-use gsan_device::layout::{self, Op as Word, Order, PendingCopy, Scope};
+use gsan_device::layout::{self, Op as Word, Order, PendingCopy, Scope, TensorMap};
 use gsan_device::reference::ReferenceCell;
 use gsan_device::wide::Wide;
 use gsan_device::{block, cluster, copies, detector};
@@ -60,7 +62,8 @@ impl Hooks {
         with_cell!(self.0, C => detector::fence::<C, Host>(me, op));
     }
 
-    /// Before a copy. `phase`: the present phase of the own block's mbarrier that it completes on, or 0.
+    /// Before a copy of `addr`, or of a box through the map that lies there. `phase`: the present phase of the own block's mbarrier that it
+    /// completes on, or 0.
     pub(super) fn copy(self, me: State<Host>, addr: u64, copy: &AsyncCopy, site: u32, phase: u32) {
         let bytes = copy.place.size;
         let weak = |access| Word::new(access, bytes, Order::Weak, Scope::None);
@@ -70,12 +73,25 @@ impl Hooks {
                 with_cell!(self.0, C => detector::access::<C, Host>(me, addr, op, site));
                 return;
             }
-            Transfer::Fetch(_) => weak(layout::Access::Load),
+            Transfer::Fetch(_) | Transfer::Multicast { .. } => weak(layout::Access::Load),
             Transfer::Put(_) => weak(layout::Access::Store),
             Transfer::Reduce(_) => Word::new(layout::Access::Rmw, 4, Order::Relaxed, Scope::Gpu),
         };
-        with_cell!(self.0, C => copies::issue::<C, Host>(me, addr, bytes, op, site, phase));
-        if let Transfer::Fetch(_) = copy.what {
+        match copy.corner {
+            Some(corner) => {
+                let corner = [corner.x, corner.y, 0, 0, 0];
+                with_cell!(self.0, C => copies::issue_box::<C, Host>(me, addr, 0, corner, op, site, phase));
+            }
+            None => {
+                with_cell!(self.0, C => copies::issue::<C, Host>(me, addr, bytes, op, site, phase));
+            }
+        }
+        let releases = match copy.what {
+            Transfer::Fetch(_) => true,
+            Transfer::Multicast { .. } => !without(Part::MulticastRelease),
+            _ => false,
+        };
+        if releases {
             // Written as a copy to `shared::cluster`, its end releases at an mbarrier of the cluster.
             self.cluster_release(me);
         }
@@ -113,6 +129,29 @@ impl Hooks {
         copies::landed(me);
         with_cell!(self.0, C => copies::leave::<C, Host>(me));
         block::exit(host);
+    }
+}
+
+/// What the host has told the detector of the program's tensor, whose memory begins at `memory`.
+pub(super) fn tensor_map(memory: u64) -> TensorMap {
+    let [mut words, rows] = boxes::EXTENTS;
+    let [width, mut height] = boxes::BOX;
+    if without(Part::BoxRows) {
+        height = 1;
+    }
+    if without(Part::BoxClip) {
+        words = boxes::STRIDE / 4;
+    }
+    TensorMap {
+        // The driver's own bits are anything.
+        bits: [0x6d61_7000_0000_0001; 16],
+        address: memory + u64::from(boxes::AT),
+        extents: [words.into(), rows.into(), 1, 1, 1],
+        strides: [boxes::STRIDE.into(), 0, 0, 0],
+        boxes: [width, height, 1, 1, 1],
+        steps: [1; 5],
+        rank: 2,
+        element: 4,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Machine, Phase, Step, block};
 use crate::program::{HostStep, Program};
+use crate::removed::{Part, without};
 use crate::setup::Format;
 use crate::trace::Item;
 use gsan_device::layout::LaunchRecord;
@@ -9,13 +10,15 @@ use gsan_device::layout::LaunchRecord;
 /// What the host and its streams have come to.
 pub(super) struct HostSide {
     next_step: usize,
-    /// Per stream: tasks not yet begun, in order; and the launch or graph that runs.
+    /// Per stream: tasks not yet begun, in order; the launches or the graph that run; and what began last.
     queues: Vec<Vec<usize>>,
-    running: Vec<Option<usize>>,
+    running: Vec<Vec<usize>>,
+    last: Vec<Option<usize>>,
     /// Per kernel.
     kernels: Vec<Grid>,
     rows: u32,
-    stream_row: Vec<u32>,
+    /// What is known after each stream's tasks: several rows after dependent launches.
+    stream_rows: Vec<Vec<u32>>,
     pub(super) host_row: u32,
     inherited: Vec<u32>,
     waits_for: Vec<Option<usize>>,
@@ -28,7 +31,10 @@ pub(super) struct HostSide {
 #[derive(Clone, Copy, Default)]
 struct Grid {
     record: u64,
+    base: u32,
     out: u32,
+    /// Of a dependent launch.
+    before: Option<usize>,
     state: GridState,
     /// Tells it from the grids that run at the same time.
     id: u64,
@@ -49,10 +55,11 @@ impl HostSide {
         HostSide {
             next_step: 0,
             queues: vec![Vec::new(); streams],
-            running: vec![None; streams],
+            running: vec![Vec::new(); streams],
+            last: vec![None; streams],
             kernels: vec![Grid::default(); program.kernels.len()],
             rows: 0,
-            stream_row: vec![0; streams],
+            stream_rows: vec![vec![0]; streams],
             host_row: 0,
             inherited: vec![0; steps],
             waits_for: vec![None; steps],
@@ -79,7 +86,7 @@ impl Machine<'_> {
         if let Some(step) = self.program.host.get(host.next_step) {
             let ready = match *step {
                 HostStep::Synchronize { stream } => {
-                    host.queues[stream].is_empty() && host.running[stream].is_none()
+                    host.queues[stream].is_empty() && host.running[stream].is_empty()
                 }
                 _ => true,
             };
@@ -88,7 +95,9 @@ impl Machine<'_> {
             }
         }
         for (s, queue) in host.queues.iter().enumerate() {
-            if let (Some(&task), None) = (queue.first(), host.running[s]) {
+            if let Some(&task) = queue.first()
+                && (host.running[s].is_empty() || self.may_begin_early(s, task))
+            {
                 let ready = host.waits_for[task].is_none_or(|w| host.event_row[w].is_some());
                 let before = self.program.run_before(task);
                 if ready && before.is_none_or(|b| host.graph_rows[b].1.is_some()) {
@@ -117,6 +126,31 @@ impl Machine<'_> {
         }
     }
 
+    /// Whether a task need not wait until what runs in its stream has ended: a dependent launch, once all blocks of the
+    /// kernel before it have let it begin or are gone.
+    fn may_begin_early(&self, stream: usize, task: usize) -> bool {
+        let kernel = |step| self.program.kernel_of(step);
+        let (Some(next), Some(before)) = (kernel(task), self.host.last[stream].and_then(kernel))
+        else {
+            return false;
+        };
+        let gone = |first: usize, count: usize| {
+            let mut threads = self.threads[first..first + count].iter();
+            threads.all(|t| t.phase == Phase::Gone)
+        };
+        let mut blocks = self.blocks.iter().enumerate();
+        self.program.kernels[next].dependent
+            && blocks.all(|(b, &(first, count))| {
+                self.threads[first].info.kernel != before || self.triggered[b] || gone(first, count)
+            })
+    }
+
+    /// Whether the kernel that a dependent launch may have overtaken has ended.
+    pub(super) fn grid_before_has_ended(&self, kernel: usize) -> bool {
+        let before = self.host.kernels[kernel].before;
+        before.is_none_or(|b| self.host.kernels[b].state == GridState::Ended)
+    }
+
     pub(super) fn host_step(&mut self) {
         let index = self.host.next_step;
         self.host.next_step += 1;
@@ -132,7 +166,8 @@ impl Machine<'_> {
                 self.host.queues[stream].push(index);
             }
             HostStep::Synchronize { stream } => {
-                let rows = [self.host.host_row, self.host.stream_row[stream]];
+                let mut rows = self.host.stream_rows[stream].clone();
+                rows.push(self.host.host_row);
                 self.host.host_row = self.new_row(&rows);
             }
         }
@@ -143,28 +178,52 @@ impl Machine<'_> {
     pub(super) fn task(&mut self, stream: usize) {
         let index = self.host.queues[stream].remove(0);
         self.out.trace.items.push(Item::Task(index));
-        let mut from = vec![self.host.stream_row[stream], self.host.inherited[index]];
+        let mut from = self.host.stream_rows[stream].clone();
+        from.push(self.host.inherited[index]);
+        let before = self.host.last[stream].replace(index);
         match self.program.host[index] {
             HostStep::Launch { kernel, .. } => {
+                let dependent = self.program.kernels[kernel].dependent;
+                let before = before.filter(|_| dependent);
+                let before = before.and_then(|b| self.program.kernel_of(b));
+                let mut known = Vec::new();
+                if let Some(before) = before {
+                    from = vec![self.host.inherited[index]];
+                    if !without(Part::DependentBase) {
+                        from.push(self.host.kernels[before].base);
+                    }
+                    if !without(Part::DependentJoin) {
+                        known.clone_from(&self.host.stream_rows[stream]);
+                    }
+                }
                 let base = self.new_row(&from);
-                self.host.running[stream] = Some(index);
-                self.host.stream_row[stream] = self.begin(kernel, base, stream as u64);
+                self.host.running[stream].push(index);
+                known.push(self.begin(kernel, base, stream as u64));
+                if let Some(before) = before {
+                    self.host.kernels[kernel].before = Some(before);
+                    let grids = &self.host.kernels;
+                    let device = &self.setup.device;
+                    if !without(Part::DependentRow) {
+                        device.set_wait_row(grids[kernel].record, grids[before].out);
+                    }
+                }
+                self.host.stream_rows[stream] = known;
                 self.end_kernel_if_done(kernel);
             }
             HostStep::Record { .. } => {
                 let row = self.new_row(&from);
                 self.host.event_row[index] = Some(row);
-                self.host.stream_row[stream] = row;
+                self.host.stream_rows[stream] = vec![row];
             }
             HostStep::Wait { .. } => {
                 from.extend(self.host.waits_for[index].and_then(|w| self.host.event_row[w]));
-                self.host.stream_row[stream] = self.new_row(&from);
+                self.host.stream_rows[stream] = vec![self.new_row(&from)];
             }
             HostStep::Graph { .. } => {
                 let before = self.program.run_before(index);
                 from.extend(before.and_then(|b| self.host.graph_rows[b].1));
                 self.host.graph_rows[index].0 = self.new_row(&from);
-                self.host.running[stream] = Some(index);
+                self.host.running[stream].push(index);
                 self.end_graph_if_done(index);
             }
             HostStep::Synchronize { .. } => {}
@@ -209,7 +268,9 @@ impl Machine<'_> {
         let id = numbers.find(|&id| others.clone().all(|k| k.id != id));
         self.host.kernels[kernel] = Grid {
             record,
+            base,
             out,
+            before: None,
             state: GridState::Running,
             id: id.unwrap_or(number),
         };
@@ -252,7 +313,7 @@ impl Machine<'_> {
         let running = self.host.running.iter().flatten().copied();
         for step in running.collect::<Vec<_>>() {
             if self.program.kernel_of(step) == Some(kernel) {
-                self.host.running[self.program.host[step].stream()] = None;
+                self.host.running[self.program.host[step].stream()].retain(|&s| s != step);
                 self.out.trace.items.push(Item::KernelEnd(step));
             }
             let nodes = 0..self.program.nodes(step).len();
@@ -279,8 +340,8 @@ impl Machine<'_> {
         let row = self.new_row(&from);
         let stream = self.program.host[step].stream();
         self.host.graph_rows[step].1 = Some(row);
-        self.host.stream_row[stream] = row;
-        self.host.running[stream] = None;
+        self.host.stream_rows[stream] = vec![row];
+        self.host.running[stream].clear();
         self.out.trace.items.push(Item::GraphEnd(step));
     }
 }

@@ -2,12 +2,15 @@
 //! and waits for copies.
 //!
 //! * **Host**: streams, events, host synchronisation; a graph's node comes after the nodes that its edges say, its first ones
-//!   after what the stream had and after the graph's launch before, and the stream goes on after all of them.
+//!   after what the stream had and after the graph's launch before, and the stream goes on after all of them. A dependent launch
+//!   right behind another kernel comes after what that kernel began with; what `griddepcontrol.wait` lets through comes after all of that kernel,
+//!   and what comes next in the stream after both. (`griddepcontrol.launch_dependents` orders nothing.)
 //! * **Copies**: "executed as if by another thread". Issued by a thread, a copy comes after all that the thread has done; a wait
 //!   for its group (not `.read`, which is about the source in shared memory) or for the mbarrier on which it completes comes after it, and so does
 //!   the end of its kernel. Fences between proxies are left out: they order nothing between threads.
 //! * **Mbarriers**: an arrival is a release (or, relaxed, one together with an earlier fence), a copy's completion there one of cluster
 //!   scope by the copy; who has waited for a phase has acquired from those of that phase and of earlier ones, where scopes include each other.
+//!   The arrival of `cp.async.mbarrier.arrive` releases what the copies are that it waits for, and what came before their issue.
 //! * **Clusters' barriers**: whoever has waited has acquired from all that arrived, at cluster scope.
 
 use super::{Clock, Event, HASHED, Observer, Oracle, Pattern, join};
@@ -29,6 +32,12 @@ pub(super) struct Orders {
     last_record: BTreeMap<usize, usize>,
     /// Per step that launches a graph: what its first nodes know, what is known after it, and after each of its nodes.
     graphs: BTreeMap<usize, GraphRun>,
+    /// The step that began last in each stream.
+    last: BTreeMap<usize, usize>,
+    /// Per kernel: what it began with, what is known after its end, and for a dependent launch the kernel before it.
+    begun: BTreeMap<usize, Clock>,
+    ended: BTreeMap<usize, Clock>,
+    before: BTreeMap<usize, usize>,
     mbarriers: BTreeMap<usize, Arrivals>,
     /// Per cluster and phase of its barrier: what those who have arrived published.
     clusters: BTreeMap<(usize, u32), Vec<Pattern>>,
@@ -69,7 +78,7 @@ struct Arrivals {
 /// A copy, and where the detector looks at it.
 struct CopyState {
     thread: usize,
-    place: Place,
+    pieces: Vec<Place>,
     /// It completes with its group of small copies.
     small: bool,
     /// Nothing but its issue is followed.
@@ -102,10 +111,12 @@ impl Orders {
     pub(super) fn new(trace: &Trace, first_copy: usize, agents: usize) -> Orders {
         let copies = trace.copies.iter().map(|info| CopyState {
             thread: info.thread,
-            place: info.copy.place,
+            pieces: info.copy.pieces(),
             small: info.copy.what == Transfer::Small,
             early: match info.copy.what {
-                Transfer::Fetch(Mbarrier { rank: Some(_), .. }) => Early::FarRead,
+                Transfer::Fetch(Mbarrier { rank: Some(_), .. }) | Transfer::Multicast { .. } => {
+                    Early::FarRead
+                }
                 Transfer::Fetch(_) | Transfer::Small => Early::Read,
                 Transfer::Reduce(_) => Early::Reduction,
                 Transfer::Put(_) => Early::No,
@@ -126,6 +137,10 @@ impl Orders {
             recorded: BTreeMap::new(),
             last_record: BTreeMap::new(),
             graphs: BTreeMap::new(),
+            last: BTreeMap::new(),
+            begun: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            before: BTreeMap::new(),
             mbarriers: BTreeMap::new(),
             clusters: BTreeMap::new(),
             fenced: trace.threads.iter().map(|t| t.fenced).collect(),
@@ -160,6 +175,7 @@ impl Oracle {
                     let (kernel, stream) = (*kernel, *stream);
                     let clock = self.end_of_kernel(trace, kernel);
                     join(self.order.stream(stream), &clock);
+                    self.order.ended.insert(kernel, clock);
                 }
             }
             Item::Node(step, node) => self.node(trace, *step, *node),
@@ -223,6 +239,34 @@ impl Oracle {
                 self.acquire_from(*thread, Scope::Cluster, &all);
                 self.acquire_from_cluster(*thread);
             }
+            Item::Follow(thread) => {
+                if self.model.any_small_wait {
+                    self.any_small_wait(*thread);
+                }
+            }
+            Item::Followed {
+                thread,
+                mbarrier,
+                copies,
+            } => {
+                let agents = copies.iter().map(|&c| self.order.agent_of(c));
+                let patterns = agents.map(|agent| Pattern {
+                    thread: *thread,
+                    scope: Scope::Cta,
+                    place: None,
+                    clock: Rc::new(self.agents[agent].clock.clone()),
+                });
+                let patterns: Vec<Pattern> = patterns.collect();
+                let arrivals = self.order.mbarriers.entry(*mbarrier).or_default();
+                arrivals.present.extend(patterns);
+            }
+            Item::GridWait(thread) => {
+                let kernel = trace.threads[*thread].kernel;
+                let before = self.order.before.get(&kernel);
+                if let Some(clock) = before.and_then(|b| self.order.ended.get(b)) {
+                    join(&mut self.agents[self.agents_of[*thread]].clock, clock);
+                }
+            }
             _ => {}
         }
     }
@@ -260,11 +304,26 @@ impl Oracle {
         if let HostStep::Synchronize { .. } = step {
             return;
         }
+        let before = self.order.last.insert(step.stream(), index);
+        let before = before.and_then(|b| match self.order.tasks.get(&b)?.step {
+            HostStep::Launch { kernel, .. } => Some(kernel),
+            _ => None,
+        });
         let stream = self.order.stream(step.stream());
         join(stream, &inherits);
         let mut base = stream.clone();
         match step {
-            HostStep::Launch { kernel, .. } => self.begin_kernel(trace, kernel, &base),
+            HostStep::Launch { kernel, .. } => {
+                if let (Some(before), Some(true)) = (before, trace.dependent.get(kernel)) {
+                    base = inherits;
+                    if let Some(clock) = self.order.begun.get(&before) {
+                        join(&mut base, clock);
+                    }
+                    self.order.before.insert(kernel, before);
+                }
+                self.order.begun.insert(kernel, base.clone());
+                self.begin_kernel(trace, kernel, &base);
+            }
             HostStep::Record { .. } => {
                 self.order.recorded.insert(index, base);
             }
@@ -430,14 +489,26 @@ impl Oracle {
         let (Some(issue), true) = (&state.issue, state.early == Early::Reduction) else {
             return;
         };
-        let clock = Rc::clone(&issue.clock);
+        let (clock, seq, thread) = (Rc::clone(&issue.clock), issue.seq, state.thread);
+        for place in state.pieces.clone() {
+            self.piece_observes(copy, place, &clock, (thread, seq));
+        }
+    }
+
+    fn piece_observes(
+        &mut self,
+        copy: usize,
+        place: Place,
+        clock: &Rc<Clock>,
+        (thread, seq): (usize, u32),
+    ) {
         let mut event = Event {
             id: 0,
             access: Access {
-                thread: state.thread,
+                thread,
                 index: 0,
                 copy: Some(copy),
-                place: state.place,
+                place,
                 reads: true,
                 writes: true,
                 reduction: true,
@@ -446,10 +517,10 @@ impl Oracle {
                 scope: Scope::Gpu,
             },
             agent: self.order.agent_of(copy),
-            seq: issue.seq,
-            known_as: issue.seq,
-            clock: Rc::clone(&clock),
-            before: clock,
+            seq,
+            known_as: seq,
+            clock: Rc::clone(clock),
+            before: Rc::clone(clock),
             observes: Vec::new(),
             patterns: Vec::new(),
             reach: Scope::Gpu,
@@ -529,15 +600,17 @@ impl Oracle {
         let (agent, seq) = self.tick(thread);
         let clock = Rc::new(self.agents[agent].clock.clone());
         let state = &self.order.copies[copy];
-        let words = state.place.start() / 4..(state.place.start() + state.place.size) / 4;
+        let words = |p: &Place| p.start() / 4..(p.start() + p.size) / 4;
+        let mut words = state.pieces.iter().flat_map(words);
         let others = |o: &Observer| {
             (o.last || o.some) && self.blocks_of[o.thread] != self.blocks_of[state.thread]
         };
         let unseen = state.early == Early::Reduction
-            && self
-                .observers
-                .range(words)
-                .any(|(_, list)| list.iter().any(others));
+            && words.any(|w| {
+                self.observers
+                    .get(&w)
+                    .is_some_and(|list| list.iter().any(others))
+            });
         self.order.copies[copy].end_unseen = unseen;
         self.order.copies[copy].ended_at = self.events.len();
         self.order.copies[copy].end = Some(Point { agent, seq, clock });
@@ -632,7 +705,9 @@ impl Oracle {
             // It is recorded once, and is over when somebody knows.
             _ if state.small => return vec![own],
             (Some(issue), Some(end)) => vec![issue, end],
-            _ => return Vec::new(),
+            // Nobody has waited, and its thread hangs.
+            (Some(issue), None) => vec![issue],
+            (None, _) => return Vec::new(),
         };
         let seen = points.into_iter().enumerate();
         // Its issue is there in any case.

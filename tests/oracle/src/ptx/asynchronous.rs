@@ -1,7 +1,8 @@
 //! The text of asynchronous copies, mbarriers and clusters' barriers.
 //!
-//! All kernels have the same shared memory: mbarriers first, then 32 bytes for each copy of a kernel.
+//! All kernels have the same shared memory: mbarriers first, then 128 bytes for each copy of a kernel: boxes are aligned to so many.
 
+use crate::boxes::Corner;
 use crate::program::{
     Arrival, AsyncCopy, Kernel, MBARRIERS, Mbarrier, Mechanism, Op, Place, Transfer,
 };
@@ -13,7 +14,7 @@ pub(super) const SHARED: &str = "shared_bytes";
 /// Where the copies' part begins.
 const SLOTS_AT: usize = 128;
 /// Bytes for each copy.
-const SLOT: usize = 32;
+const SLOT: usize = 128;
 /// Copies of a kernel, at most.
 const SLOTS: usize = 96;
 
@@ -66,16 +67,23 @@ fn far(register: &str, rank: Option<usize>) -> String {
     rank.map_or_else(String::new, mapped)
 }
 
-/// The lines of an operation, of which the last is the operation itself; `slot` is the number of a copy in its kernel, `address` says
-/// where something in global memory is.
+/// The lines of an operation of a program, of which the last is the operation itself; `number` is that of a copy in its kernel, `address`
+/// says where something in global memory is.
 pub(super) fn lines(
     op: &Op,
     guard: &str,
-    number: usize,
+    (program, number): (usize, usize),
     address: impl Fn(Place) -> String,
 ) -> Vec<String> {
     match op {
-        Op::Copy(copy) => copy_lines(copy, guard, number, &address(copy.place)),
+        Op::Copy(copy) => {
+            let at = match copy.corner {
+                // The programs' tensors are one, with a dimension more.
+                Some(Corner { x, y }) => format!("[%h, {{{x}, {y}, {program}}}]"),
+                None => address(copy.place),
+            };
+            copy_lines(copy, guard, number, &at)
+        }
         Op::Commit(of) => vec![format!("{guard}cp.async{}.commit_group;", bulk(*of))],
         Op::WaitGroup { of, but, read } => {
             let read = if *read && *of == Mechanism::Bulk {
@@ -94,6 +102,18 @@ pub(super) fn lines(
             vec![format!("barrier.cluster.arrive{relaxed};")]
         }
         Op::ClusterWait => vec!["barrier.cluster.wait;".to_string()],
+        Op::ArriveBehindCopies {
+            mbarrier: index,
+            counted,
+        } => {
+            let counted = if *counted { ".noinc" } else { "" };
+            vec![
+                mbarrier(*index, None),
+                format!("{guard}cp.async.mbarrier.arrive{counted}.shared::cta.b64 [%c];"),
+            ]
+        }
+        Op::LaunchDependents => vec!["griddepcontrol.launch_dependents;".to_string()],
+        Op::GridWait => vec!["griddepcontrol.wait;".to_string()],
         Op::Await {
             mbarrier: index,
             phase,
@@ -151,7 +171,12 @@ fn arrive(arrival: &Arrival, guard: &str) -> Vec<String> {
 }
 
 fn copy_lines(copy: &AsyncCopy, guard: &str, number: usize, address: &str) -> Vec<String> {
-    let bytes = copy.place.size;
+    let bytes = copy.bytes();
+    // A box has its size from its map.
+    let (form, size) = match copy.corner {
+        Some(_) => (".tensor.3d", String::new()),
+        None => ("", format!(", {bytes}")),
+    };
     let source = |value: u32| {
         let mut text = slot(number, None);
         for word in 0..bytes / 4 {
@@ -159,27 +184,44 @@ fn copy_lines(copy: &AsyncCopy, guard: &str, number: usize, address: &str) -> Ve
         }
         format!("{text} {guard}fence.proxy.async.shared::cta;")
     };
+    let tile = if copy.corner.is_some() { ".tile" } else { "" };
     match copy.what {
         Transfer::Small => vec![
             slot(number, None),
-            format!("{guard}cp.async.ca.shared.global [%a], {address}, {bytes};"),
+            format!("{guard}cp.async.ca.shared.global [%a], {address}{size};"),
         ],
         Transfer::Fetch(Mbarrier { rank, index }) => vec![
             slot(number, rank),
             mbarrier(index, rank),
             format!(
-                "{guard}cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%a], {address}, {bytes}, [%c];"
+                "{guard}cp.async.bulk{form}.shared::cluster.global{tile}.mbarrier::complete_tx::bytes [%a], {address}{size}, [%c];"
+            ),
+        ],
+        Transfer::Multicast { index, blocks } => vec![
+            slot(number, None),
+            format!("{} mov.b16 %k, {blocks};", mbarrier(index, None)),
+            format!(
+                "{guard}cp.async.bulk{form}.shared::cluster.global{tile}.mbarrier::complete_tx::bytes.multicast::cluster [%a], {address}{size}, [%c], %k;"
             ),
         ],
         Transfer::Put(value) => vec![
             source(value),
-            format!("{guard}cp.async.bulk.global.shared::cta.bulk_group {address}, [%a], {bytes};"),
-        ],
-        Transfer::Reduce(value) => vec![
-            source(value),
             format!(
-                "{guard}cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 {address}, [%a], {bytes};"
+                "{guard}cp.async.bulk{form}.global.shared::cta{tile}.bulk_group {address}, [%a]{size};"
             ),
         ],
+        Transfer::Reduce(value) => {
+            // A tensor's elements have a type already.
+            let (add, tile) = match copy.corner {
+                Some(_) => ("", ".add.tile"),
+                None => (".add.u32", ""),
+            };
+            vec![
+                source(value),
+                format!(
+                    "{guard}cp.reduce.async.bulk{form}.global.shared::cta{tile}.bulk_group{add} {address}, [%a]{size};"
+                ),
+            ]
+        }
     }
 }

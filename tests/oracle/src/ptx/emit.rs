@@ -25,7 +25,7 @@ pub struct Module {
     copies: usize,
     /// How often a wait tries again, where it does at all; `None`: as the program says.
     patience: Option<u32>,
-    /// Whether blocks end as a GPU asks for ([`endings`]); the simulator does not, and its record has only the program's operations.
+    /// Whether threads wait at their end until the copy engine has read what it takes from their memory: a GPU asks for that.
     for_gpu: bool,
 }
 
@@ -51,7 +51,17 @@ pub fn packed_name(kernel: usize) -> String {
 /// The kernel of a packed module that makes its memory zero; a block for each program, [`Space::SIZE`]` / 4` threads.
 pub const RESET: &str = "reset";
 
-const REGISTERS: &str = ".reg .pred %p, %g, %l; .reg .b32 %a, %b, %c, %t, %w, %n, %r, %s, %q<4>; .reg .b64 %m, %f, %v, %x;";
+const REGISTERS: &str = ".reg .pred %p, %g, %l; .reg .b16 %k; .reg .b32 %a, %b, %c, %t, %w, %n, %r, %s, %q<4>; .reg .b64 %m, %f, %h, %v, %x;";
+
+/// A kernel's parameters.
+const PARAMETERS: &str = "(.param .u64 m, .param .u64 f, .param .align 64 .b8 h[128])";
+
+/// Puts the parameters into registers.
+const ARGUMENTS: [&str; 3] = [
+    "ld.param.u64 %m, [m]; cvta.to.global.u64 %m, %m;",
+    "ld.param.u64 %f, [f]; cvta.to.global.u64 %f, %f;",
+    "mov.b64 %h, h; cvta.param.u64 %h, %h;",
+];
 
 /// Guards what only a warp's first lane does.
 const LEAD: &str = "@%l ";
@@ -159,14 +169,11 @@ impl Module {
 
     fn kernel(&mut self, index: usize, kernel: &Kernel, first_thread: usize) {
         let name = kernel_name(self.programs, index);
-        self.line(&format!(
-            ".visible .entry {name}(.param .u64 m, .param .u64 f)"
-        ));
+        self.line(&format!(".visible .entry {name}{PARAMETERS}"));
         self.line("{");
         self.line(REGISTERS);
         self.line("mov.u32 %b, %ctaid.x;");
-        self.line("ld.param.u64 %m, [m]; cvta.to.global.u64 %m, %m;");
-        self.line("ld.param.u64 %f, [f]; cvta.to.global.u64 %f, %f;");
+        ARGUMENTS.iter().for_each(|line| self.line(line));
         self.blocks(kernel, first_thread);
     }
 
@@ -174,11 +181,11 @@ impl Module {
     fn function(&mut self, index: usize, kernel: &Kernel, first_thread: usize) {
         let name = kernel_name(self.programs, index);
         self.line(&format!(
-            ".func {name}(.param .b32 b, .param .b64 m, .param .b64 f)"
+            ".func {name}(.param .b32 b, .param .b64 m, .param .b64 f, .param .b64 h)"
         ));
         self.line("{");
         self.line(REGISTERS);
-        self.line("ld.param.b32 %b, [b]; ld.param.b64 %m, [m]; ld.param.b64 %f, [f];");
+        self.line("ld.param.b32 %b, [b]; ld.param.b64 %m, [m]; ld.param.b64 %f, [f]; ld.param.b64 %h, [h];");
         self.blocks(kernel, first_thread);
     }
 
@@ -216,14 +223,14 @@ impl Module {
         for (label, b, t, thread) in bodies {
             let block = &kernel.blocks[b];
             self.line(&format!("{label}:"));
-            if !self.for_gpu {
+            let lasts = endings::phases(kernel, b);
+            if !self.for_gpu && lasts.is_empty() {
                 self.thread(block, t, thread, &end);
                 continue;
             }
             let through = self.label();
             self.thread(block, t, thread, &through);
             self.line(&format!("{through}:"));
-            let lasts = endings::phases(kernel, b);
             self.ending(block, t, (first_thread, thread), &lasts);
             self.line(&format!("bra {end};"));
         }
@@ -255,21 +262,20 @@ impl Module {
 
     fn packed(&mut self, programs: &[&Program], k: usize) {
         let name = packed_name(k);
-        self.line(&format!(
-            ".visible .entry {name}(.param .u64 m, .param .u64 f)"
-        ));
+        self.line(&format!(".visible .entry {name}{PARAMETERS}"));
         self.line("{");
-        self.line(".reg .pred %p; .reg .b32 %b; .reg .b64 %m, %f;");
+        self.line(".reg .pred %p; .reg .b32 %b; .reg .b64 %m, %f, %h;");
         self.line("mov.u32 %b, %ctaid.x;");
-        self.line("ld.param.u64 %m, [m]; cvta.to.global.u64 %m, %m;");
-        self.line("ld.param.u64 %f, [f]; cvta.to.global.u64 %f, %f;");
+        ARGUMENTS.iter().for_each(|line| self.line(line));
         let end = self.label();
         for (n, program) in programs.iter().enumerate() {
             let blocks = program.kernels.get(k).map_or(0, |k| k.blocks.len());
             let next = self.label();
             self.line(&format!("setp.ge.u32 %p, %b, {blocks}; @%p bra {next};"));
             let function = kernel_name(n, k);
-            self.line(&format!("call.uni {function}, (%b, %m, %f); bra {end};"));
+            self.line(&format!(
+                "call.uni {function}, (%b, %m, %f, %h); bra {end};"
+            ));
             self.line(&format!("{next}:"));
             self.line(&format!("sub.u32 %b, %b, {blocks};"));
             let size = Space::SIZE;
@@ -352,7 +358,8 @@ impl Module {
         self.line(&format!("bra {end};"));
     }
 
-    /// What a thread does on a GPU before it leaves; given the numbers of the kernel's first thread and its own.
+    /// What a thread does before it leaves; given the numbers of the kernel's first thread and its own. On the simulator these are none of the
+    /// program's operations, whose record has to fit.
     fn ending(&mut self, block: &Block, t: usize, (first, thread): (usize, usize), lasts: &[Last]) {
         let program = self.programs;
         let at = |thread, op| At {
@@ -361,7 +368,7 @@ impl Module {
             op,
         };
         let guard = if block.lanes() == 1 { LEAD } else { "" };
-        if let Some(op) = endings::last_put(&block.threads[t]) {
+        if let Some(op) = endings::last_put(&block.threads[t]).filter(|_| self.for_gpu) {
             for line in endings::put_lines(guard) {
                 self.marked(&line, at(thread, op));
             }
@@ -382,7 +389,11 @@ impl Module {
                 phase,
                 scope: Scope::Cluster,
             };
+            let from = self.lines.len();
             self.operation(&wait, block, at(first + by.0, by.1));
+            if !self.for_gpu {
+                self.lines[from..].fill(None);
+            }
         }
     }
 
@@ -393,7 +404,7 @@ impl Module {
         if let Op::Barrier(barrier) = op {
             return self.marked(&barrier_text(*barrier, block), at);
         }
-        let lines = asynchronous::lines(op, guard, self.copies, address);
+        let lines = asynchronous::lines(op, guard, (self.programs, self.copies), address);
         self.copies += usize::from(matches!(op, Op::Copy(_)));
         let Some((last, before)) = lines.split_last() else {
             return;

@@ -31,8 +31,29 @@ pub(super) fn phases(kernel: &Kernel, block: usize) -> Vec<Last> {
     for (b, other) in kernel.blocks.iter().enumerate() {
         for ops in &other.threads {
             for (i, op) in ops.iter().enumerate() {
+                if let Op::Copy(AsyncCopy {
+                    what: Transfer::Multicast { index, blocks },
+                    ..
+                }) = op
+                    && b / cluster * cluster == first
+                    && blocks & 1 << (block - first) != 0
+                    && *index < MBARRIERS
+                {
+                    from_elsewhere.insert(*index, (thread, i));
+                    continue;
+                }
                 let (Mbarrier { rank, index }, copy) = match op {
                     Op::Arrive(arrival) => (arrival.at, false),
+                    Op::ArriveBehindCopies {
+                        mbarrier: index,
+                        counted: true,
+                    } => (
+                        Mbarrier {
+                            rank: None,
+                            index: *index,
+                        },
+                        false,
+                    ),
                     Op::Copy(AsyncCopy {
                         what: Transfer::Fetch(at),
                         ..
@@ -112,6 +133,7 @@ mod tests {
         let kernel = Kernel {
             cluster: 2,
             blocks: vec![own, other, block(vec![], vec![1]), far],
+            ..Kernel::default()
         };
         let last = |by| Last {
             mbarrier: 0,
@@ -130,6 +152,7 @@ mod tests {
         let kernel = Kernel {
             cluster: 1,
             blocks: vec![own],
+            ..Kernel::default()
         };
         assert_eq!(phases(&kernel, 0), []);
     }

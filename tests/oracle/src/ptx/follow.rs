@@ -41,8 +41,8 @@ pub(super) struct Follower<'a> {
     trace: Trace,
     memory: [u8; MEMORY],
     under_way: UnderWay<'a>,
-    /// Threads that wait at their cluster's barrier, or have waited and done nothing since.
-    at_cluster: Vec<bool>,
+    /// Threads that wait at their cluster's barrier or for the grid before theirs, or have waited and done nothing since.
+    waits_at: Vec<Option<Op>>,
     left: Vec<bool>,
     /// Whether the hook of a copy asks its mbarrier for the phase, on the copy's line.
     asks: bool,
@@ -53,9 +53,10 @@ pub(super) struct Follower<'a> {
     /// Kernels that have begun and ended.
     begun: Vec<bool>,
     ended: Vec<bool>,
-    /// Per stream: steps that have not happened, and whether its kernel or graph runs.
+    /// Per stream: steps that have not happened, the kernels or the graph that run, and what began last.
     queues: [VecDeque<usize>; STREAMS],
-    running: [bool; STREAMS],
+    running: [Vec<usize>; STREAMS],
+    last: [Option<usize>; STREAMS],
     /// Per wait: the recording that it is for.
     waits_for: BTreeMap<usize, usize>,
     recorded: Vec<usize>,
@@ -77,13 +78,14 @@ impl<'a> Follower<'a> {
             module,
             memory: [0; MEMORY],
             under_way: UnderWay::new(program),
-            at_cluster: vec![false; threads.len()],
+            waits_at: vec![None; threads.len()],
             left: vec![false; threads.len()],
             asks: format == Format::Wide,
             asked: vec![false; threads.len()],
             trace: Trace {
                 threads,
                 graphs: program.graphs.clone(),
+                dependent: program.kernels.iter().map(|k| k.dependent).collect(),
                 copies: Vec::new(),
                 items: Vec::new(),
             },
@@ -93,6 +95,7 @@ impl<'a> Follower<'a> {
             ended: vec![false; program.kernels.len()],
             queues: Default::default(),
             running: Default::default(),
+            last: Default::default(),
             waits_for: BTreeMap::new(),
             recorded: Vec::new(),
             waiting: BTreeMap::new(),
@@ -132,12 +135,13 @@ impl<'a> Follower<'a> {
                     }
                     _ => false,
                 };
-                (ready && !self.running[s]).then_some((s, step))
+                (ready && self.running[s].is_empty()).then_some((s, step))
             });
             let Some((stream, step)) = possible else {
                 return;
             };
             self.queues[stream].pop_front();
+            self.last[stream] = Some(step);
             if matches!(self.program.host[step], HostStep::Record { .. }) {
                 self.recorded.push(step);
             }
@@ -199,7 +203,13 @@ impl<'a> Follower<'a> {
         // All lanes of the warp come to these.
         let common = matches!(
             self.operations(thread).get(at.op),
-            Some(Op::Barrier(_) | Op::ClusterArrive { .. } | Op::ClusterWait)
+            Some(
+                Op::Barrier(_)
+                    | Op::ClusterArrive { .. }
+                    | Op::ClusterWait
+                    | Op::LaunchDependents
+                    | Op::GridWait
+            )
         );
         if common && lanes & mine == 0 {
             // The thread's warp comes in parts.
@@ -219,15 +229,20 @@ impl<'a> Follower<'a> {
         };
         self.settle();
         let stream = self.program.host[step].stream() % STREAMS;
-        let goes_on = node.is_some() && self.running[stream];
+        let goes_on = node.is_some() && !self.running[stream].is_empty();
         if !goes_on {
-            if self.running[stream] || self.queues[stream].front() != Some(&step) {
+            let behind_a_kernel =
+                self.last[stream].is_some_and(|s| self.program.kernel_of(s).is_some());
+            let may_overtake = self.program.kernels[kernel].dependent && behind_a_kernel;
+            let early = !self.running[stream].is_empty() && !may_overtake;
+            if early || self.queues[stream].front() != Some(&step) {
                 return Err(Error::Trace(format!(
                     "kernel {kernel} begins before what its stream has before it"
                 )));
             }
             self.queues[stream].pop_front();
-            self.running[stream] = true;
+            self.running[stream].push(step);
+            self.last[stream] = Some(step);
             self.trace.items.push(Item::Task(step));
         }
         if let Some(node) = node {
@@ -307,7 +322,7 @@ impl<'a> Follower<'a> {
             }
         };
         if over {
-            self.running[self.program.host[step].stream() % STREAMS] = false;
+            self.running[self.program.host[step].stream() % STREAMS].retain(|&s| s != step);
         }
         self.settle();
     }
@@ -319,10 +334,10 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// A thread that has waited at its cluster's barrier goes on.
+    /// A thread that has waited at its cluster's barrier, or for a grid, goes on.
     fn flush(&mut self, thread: usize) {
-        if std::mem::replace(&mut self.at_cluster[thread], false) {
-            let (items, op) = (&mut self.trace.items, Op::ClusterWait);
+        if let Some(op) = self.waits_at[thread].take() {
+            let items = &mut self.trace.items;
             self.under_way.step(thread, 0, &op, items);
         }
     }
@@ -374,8 +389,8 @@ impl<'a> Follower<'a> {
                 }
                 waits = true;
             }
-            Op::ClusterWait => {
-                self.at_cluster[thread] = true;
+            Op::ClusterWait | Op::GridWait => {
+                self.waits_at[thread] = Some(*op);
                 waits = true;
             }
             // One of many tries.

@@ -2,16 +2,17 @@
 
 use super::emit::{self, Module};
 use super::follow::{Follower, Site};
+use crate::boxes;
 use crate::interpreter::{Run, Schedule};
 use crate::program::{HostStep, Program, Space};
 use crate::random::Random;
 use crate::setup::{Format, MEMORY};
-use crate::trace::{Finding, Prior, Trace};
-use gsan_device::layout::Counters;
+use crate::trace::{Finding, Item, Prior, Trace};
+use gsan_device::layout::{Counters, RaceClass};
 use gsan_host::report::{Outcome, Race};
 use gsan_host::{
     Arg, Buffer, CellFormat, EventId, Graph, GraphId, LaunchSpec, MemoryKind, NodeId, NodeWork,
-    Session, StreamFlags, StreamId, Wait,
+    Session, StreamFlags, StreamId, TensorSpec, TensorType, Wait,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -77,6 +78,8 @@ pub fn run(programs: &[Program], detector: Detector, seed: u64) -> Result<Vec<Ru
     let mut config = gsan_sim::Config::default();
     config.seed = random.seed();
     config.trace = true;
+    // What the interpreter's barriers do.
+    config.exited_warps = gsan_sim::ExitedWarps::Arrive;
     config.sms = 4;
     config.step_budget = 2_000_000;
     config.preempt.at_memory =
@@ -108,7 +111,13 @@ pub fn run(programs: &[Program], detector: Detector, seed: u64) -> Result<Vec<Ru
             let kernel = race.current.kernel.as_deref().and_then(emit::kernel_of);
             kernel.is_some_and(|(program, _)| program == n)
         };
-        let findings = (report.races.iter().filter(mine))
+        let never_waited: Vec<usize> = (report.races.iter().filter(mine))
+            .filter(|race| race.class == RaceClass::MissingWait)
+            .filter_map(|race| Some(emit::kernel_of(race.current.kernel.as_deref()?)?.1))
+            .collect();
+        check_waits(program, &trace, &never_waited)?;
+        let race = |race: &&Race| race.class != RaceClass::MissingWait;
+        let findings = (report.races.iter().filter(mine).filter(race))
             .map(|race| finding(race, program, &module, &trace, &sites))
             .collect::<Result<_>>()?;
         runs.push(Run {
@@ -124,6 +133,35 @@ pub fn run(programs: &[Program], detector: Detector, seed: u64) -> Result<Vec<Ru
     Ok(runs)
 }
 
+/// Whether these kernels are the dependent launches that never wait for the kernel before them.
+fn check_waits(program: &Program, trace: &Trace, reported: &[usize]) -> Result<()> {
+    for (kernel, k) in program.kernels.iter().enumerate() {
+        let waits = trace
+            .items
+            .iter()
+            .any(|item| matches!(*item, Item::GridWait(t) if trace.threads[t].kernel == kernel));
+        let right_behind = (0..program.host.len())
+            .find(|&step| program.kernel_of(step) == Some(kernel))
+            .and_then(|step| step.checked_sub(1).map(|before| (before, step)))
+            .is_some_and(|(before, step)| {
+                let stream = |s: usize| program.host[s].stream();
+                program.kernel_of(before).is_some() && stream(before) == stream(step)
+            });
+        let is_reported = reported.contains(&kernel);
+        if is_reported && (waits || !k.dependent) {
+            return Err(Error::Trace(format!(
+                "kernel {kernel} is said never to wait for the one before it"
+            )));
+        }
+        if !is_reported && !waits && k.dependent && right_behind {
+            return Err(Error::Trace(format!(
+                "nobody says that kernel {kernel} never waits for the one before it"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// A session with the programs' memory.
 struct Stack {
     session: Session,
@@ -131,6 +169,8 @@ struct Stack {
     data: Buffer,
     foreign: Buffer,
     variable: u64,
+    /// The map of the programs' tensors.
+    map: Arg,
     programs: usize,
     streams: Vec<StreamId>,
 }
@@ -156,10 +196,12 @@ impl Stack {
         let streams = (0..STREAMS)
             .map(|s| session.stream(&format!("s{s}"), StreamFlags::NonBlocking, 0))
             .collect::<gsan_host::Result<_>>()?;
+        let map = session.tensor_map(data.address + u64::from(boxes::AT), &tensors(programs))?;
         session.synchronize(Wait::Device)?;
         gsan_sim::driver::take_trace();
         Ok(Stack {
             session,
+            map,
             module: loaded,
             data,
             foreign,
@@ -235,7 +277,9 @@ impl Stack {
         let stream = self.streams[stream % STREAMS];
         let mut spec = LaunchSpec::new(self.module, &name, grid, block, stream)
             .arg(Arg::Pointer(self.data.address + offset))
-            .arg(Arg::Pointer(self.foreign.address + offset));
+            .arg(Arg::Pointer(self.foreign.address + offset))
+            .arg(self.map.clone());
+        spec.pdl = k.dependent;
         if k.cluster > 1 {
             spec.cluster = Some([k.cluster as u32, 1, 1]);
         }
@@ -264,6 +308,21 @@ impl Stack {
             }
         }
         Ok(all)
+    }
+}
+
+/// The tensors of so many programs as one: a program is a third coordinate.
+fn tensors(programs: usize) -> TensorSpec {
+    let [words, rows] = boxes::EXTENTS.map(u64::from);
+    let [width, height] = boxes::BOX;
+    TensorSpec {
+        ty: TensorType::U32,
+        extents: vec![words, rows, programs.max(1) as u64],
+        strides: vec![boxes::STRIDE.into(), Space::SIZE.into()],
+        boxes: vec![width, height, 1],
+        steps: Vec::new(),
+        swizzle: 0,
+        fill_nan: false,
     }
 }
 
