@@ -144,6 +144,14 @@ pub const ALL: &[Litmus] = litmus! {
     allowed Grid "RWC, acquire" ["st.relaxed.gpu.u32 [x], 1;", "ld.acquire.gpu.u32 %r0, [x]; ld.acquire.gpu.u32 %r1, [y];", "st.release.gpu.u32 [y], 1; ld.acquire.gpu.u32 %r2, [x];"] "r0=1 r1=0 r2=0" |o| o[0] == 1 && o[1] == 0 && o[2] == 0;
     forbidden Grid "RWC, fence.sc" ["st.relaxed.gpu.u32 [x], 1;", "ld.relaxed.gpu.u32 %r0, [x]; fence.sc.gpu; ld.relaxed.gpu.u32 %r1, [y];", "st.relaxed.gpu.u32 [y], 1; fence.sc.gpu; ld.relaxed.gpu.u32 %r2, [x];"] "r0=1 r1=0 r2=0" |o| o[0] == 1 && o[1] == 0 && o[2] == 0;
 
+    allowed Grid "SB, in one word of 8 bytes" ["st.relaxed.gpu.u32 [x], 1; ld.relaxed.gpu.u32 %r0, [%x+4];", "st.relaxed.gpu.u32 [%x+4], 1; ld.relaxed.gpu.u32 %r1, [x];"] "r0=0 r1=0" sb;
+    allowed Grid "MP, in one word of 8 bytes" ["st.u32 [x], 1; st.u32 [%x+4], 1;", "ld.u32 %r0, [%x+4]; ld.u32 %r1, [x];"] "r0=1 r1=0" mp;
+    allowed Grid "MP, in one word of 8 bytes, the upper half first" ["st.relaxed.gpu.u16 [%x+6], 1; st.relaxed.gpu.u32 [x], 1;", "ld.relaxed.gpu.u32 %r0, [x]; ld.relaxed.gpu.u32 %r1, [%x+4];"] "r0=1 r1=0" mp;
+    forbidden Grid "MP, in one word of 8 bytes, release and acquire" ["st.u32 [x], 1; st.release.gpu.u32 [%x+4], 1;", "ld.acquire.gpu.u32 %r0, [%x+4]; ld.u32 %r1, [x];"] "r0=1 r1=0" mp;
+    forbidden Grid "MP, read as one word of 8 bytes" ["st.relaxed.gpu.u32 [x], 1; st.release.gpu.u32 [y], 1;", "ld.acquire.gpu.u32 %r0, [y]; ld.relaxed.gpu.u64 %d0, [x]; cvt.u32.u64 %r1, %d0;"] "r0=1 r1=0" mp;
+    forbidden Grid "MP, written as one word of 8 bytes" ["st.relaxed.gpu.u64 [x], 1; fence.acq_rel.gpu; st.relaxed.gpu.u32 [y], 1;", "ld.relaxed.gpu.u32 %r0, [y]; fence.acq_rel.gpu; ld.relaxed.gpu.u32 %r1, [x];"] "r0=1 r1=0" mp;
+    forbidden Grid "a torn word, half of it stored too" ["st.relaxed.gpu.u64 [x], 0x100000001;", "st.relaxed.gpu.u32 [%x+4], 0;", "ld.relaxed.gpu.u64 %d0, [x]; cvt.u32.u64 %r0, %d0; shr.u64 %d0, %d0, 32; cvt.u32.u64 %r1, %d0;"] "r0=0 r1=1" |o| o[0] == 0 && o[1] == 1;
+    forbidden Grid "CoRR, of a half and of the whole" ["st.relaxed.gpu.u32 [x], 1;", "ld.relaxed.gpu.u32 %r0, [x]; ld.relaxed.gpu.u64 %d0, [x]; cvt.u32.u64 %r1, %d0;"] "r0=1 r1=0" mp;
     forbidden Grid "CoRR" ["st.u32 [x], 1;", "ld.u32 %r0, [x]; ld.u32 %r1, [x];"] "r0=1 r1=0" mp;
     forbidden Grid "CoRR, two readers" ["st.relaxed.gpu.u32 [x], 1;", "st.relaxed.gpu.u32 [x], 2;", "ld.relaxed.gpu.u32 %r0, [x]; ld.relaxed.gpu.u32 %r1, [x];", "ld.relaxed.gpu.u32 %r2, [x]; ld.relaxed.gpu.u32 %r3, [x];"] "r0=1 r1=2 r2=2 r3=1" |o| o[..4] == [1, 2, 2, 1];
     forbidden Grid "CoWW" ["st.u32 [x], 1; st.u32 [x], 2;", "st.u32 [y], 1;"] "x=1" |o| o[X] == 1;

@@ -199,6 +199,10 @@ impl Exec<'_> {
                 });
                 return true;
             }
+            Op::LoadVector { mem, d: all, .. } | Op::StoreVector { mem, a: all, .. } => {
+                weak.begin(now, strength);
+                weak.be_vector(usize::from(mem.bytes) * all.len());
+            }
             Op::Copy(_) | Op::Tensor(_) => weak.begin(now, Strength::COPY),
             _ if touches(op) => weak.begin(now, strength),
             _ => {}
@@ -335,9 +339,10 @@ impl Exec<'_> {
             let Some(weak) = self.weak.as_deref_mut() else {
                 return Ok(None);
             };
+            let bytes = (((1u16 << n) - 1) << offset) as u8;
             let access = Access {
-                word,
-                bytes: (((1u16 << n) - 1) << offset) as u8,
+                word: weak.unit(word, bytes),
+                bytes,
                 memory,
             };
             let read = weak.load((self.block_slot, warp), access) >> (8 * offset);
@@ -365,9 +370,10 @@ impl Exec<'_> {
             let Some(weak) = self.weak.as_deref_mut() else {
                 return Ok(false);
             };
+            let bytes = (((1u16 << n) - 1) << offset) as u8;
             let access = Access {
-                word,
-                bytes: (((1u16 << n) - 1) << offset) as u8,
+                word: weak.unit(word, bytes),
+                bytes,
                 memory,
             };
             let value = value >> (8 * shift);

@@ -1,4 +1,4 @@
-//! The writes of one 8-byte word that somebody may still read.
+//! The writes of one unit of coherence (a word of 8 bytes, or half of it) that somebody may still read.
 
 use super::strength::{Scope, Who};
 use super::view::Release;

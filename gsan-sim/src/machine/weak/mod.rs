@@ -22,8 +22,12 @@
 //! on. Whatever wrote around the histories (a host's store to pinned memory) is noticed, because memory then differs from the
 //! last write, and counts as seen by all.
 //!
-//! Stronger than PTX, on purpose: the lanes of a warp are one thread; words are 8 bytes, and what lies in one word is
-//! coherent; a read-modify-write reads the newest value; racing weak loads are coherent, too; asynchronous copies are done at
+//! The *unit* of coherence is what an access covers: half a word of 8 bytes for scalar accesses of at most 4 bytes, else the word
+//! (so that wide accesses are not torn). Who accesses a unit otherwise than it was of late makes everybody see everything:
+//! seldom, and never wrong.
+//!
+//! Stronger than PTX, on purpose: the lanes of a warp are one thread; bytes of one unit are coherent with each other, and so are
+//! elements of a vector that lie in one word; a read-modify-write reads the newest value; racing weak loads are coherent, too; asynchronous copies are done at
 //! issue, and mbarriers acquire and release at system scope.
 
 mod history;
@@ -93,6 +97,8 @@ pub struct Weak {
     strength: Strength,
     /// A compare-and-swap that fails does not write.
     only_reads: bool,
+    /// The instruction's elements in one word belong together.
+    vector: bool,
     /// What the instruction has read: lanes with one address read one value.
     chosen: Vec<(u64, u64)>,
 }
@@ -123,6 +129,7 @@ impl Weak {
             by: 0,
             strength: Strength::WEAK,
             only_reads: false,
+            vector: false,
             chosen: Vec::new(),
         }
     }
@@ -177,8 +184,34 @@ impl Weak {
         self.by += 32;
         self.strength = strength;
         self.only_reads = false;
+        self.vector = false;
         self.chosen.clear();
         self.expire();
+    }
+
+    /// The instruction that has begun accesses vectors of that many bytes.
+    pub fn be_vector(&mut self, bytes: usize) {
+        self.vector = bytes >= 8;
+    }
+
+    /// The unit of coherence of an access to those bytes of a word (whose address is a multiple of 8). Whatever is there of
+    /// other units of the word, all see.
+    pub fn unit(&mut self, word: u64, bytes: u8) -> u64 {
+        let halves = [word | 1, word | 2];
+        let unit = match bytes {
+            _ if self.vector => word,
+            low if low & 0xf0 == 0 => halves[0],
+            high if high & 0x0f == 0 => halves[1],
+            _ => word,
+        };
+        let other = match unit == word {
+            true => halves.iter().any(|half| self.words.contains_key(half)),
+            false => self.words.contains_key(&word),
+        };
+        if other {
+            self.settle();
+        }
+        unit
     }
 
     /// The operation that is being executed is as strong as an mbarrier's.
