@@ -2,6 +2,7 @@
 
 mod bench;
 mod bundle;
+mod examples;
 mod inline_ptx;
 mod parallel;
 mod parity;
@@ -30,6 +31,7 @@ cargo xtask TASK
   ptxas --fetch          get ptxas from PyPI, for this tree only
   bench [ARGS]           the criterion benches
   parity RESULTS         put a GPU's results (tests/litmus.sh --parity --results RESULTS) into docs/parity.md
+  example-cudarc         build and run the example for cudarc on the simulated libcuda, as `test` does
   gpu-bundle             make gpu-bundle/, to be run on a machine with a GPU
 ";
 
@@ -53,6 +55,9 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::run(rest),
         ["parity", results] => parity::merge(results.as_ref()),
         ["gpu-bundle"] => bundle::make(),
+        ["example-cudarc"] => examples::cudarc().and_then(|done| {
+            done.map_err(|missing| Failure::new(format!("cudarc cannot be had: {}", missing.0)))
+        }),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");
             Ok(())

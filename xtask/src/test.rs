@@ -4,7 +4,7 @@
 use crate::process::{self, Failure, Result, cargo, root, target_dir};
 use crate::ptx::{self, Checked};
 use crate::toolchain::DeviceToolchain;
-use crate::{ptxas, ptxas_table};
+use crate::{examples, ptxas, ptxas_table};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -145,6 +145,17 @@ pub fn run(extent: Extent) -> Result {
     });
 
     steps.step("the fuzz targets build", || fuzz_targets(extent));
+
+    steps.step("a program for cudarc runs on the simulated libcuda", || {
+        if extent == Extent::Quick {
+            return Ok(Outcome::NotRun("--quick".into()));
+        }
+        let done = examples::cudarc()?;
+        Ok(match done {
+            Ok(()) => Outcome::Passed,
+            Err(missing) => Outcome::NotRun(format!("cudarc cannot be had: {}", missing.0)),
+        })
+    });
 
     ptxas_steps(&mut steps, extent);
 
