@@ -239,11 +239,7 @@ impl Oracle {
                 self.acquire_from(*thread, Scope::Cluster, &all);
                 self.acquire_from_cluster(*thread);
             }
-            Item::Follow(thread) => {
-                if self.model.any_small_wait {
-                    self.any_small_wait(*thread);
-                }
-            }
+            Item::Follow(thread) if self.model.any_small_wait => self.any_small_wait(*thread),
             Item::Followed {
                 thread,
                 mbarrier,
