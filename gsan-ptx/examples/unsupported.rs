@@ -148,6 +148,9 @@ With a runtime from before the hooks for them, `barrier.cluster.*` and mbarriers
 blocks of one cluster may be wrong), and `griddepcontrol` too. With this one they are followed; a cluster counts as one place where its blocks release
 and acquire, which can hide a race between them and makes none up.
 
+A module with a vector of eight elements that are not of 32 bits (`ld.global.v8.u8`) is **refused**: PTX has no such form (`.v8` came with version 8.8, for 256 bits), no
+compiler writes it, and ptxas 13.0, which takes it in every version, crashes on it where the kernel has calls (on `.v8.b16` everywhere).
+
 No access to global memory and so not listed: `prefetch`, `prefetchu`, `applypriority`, `createpolicy` (hints), `ldmatrix`, `stmatrix`,
 `mbarrier`, `clusterlaunchcontrol` (shared memory only), `mma`, `wgmma`, `tcgen05` (registers, shared and tensor memory).
 ";

@@ -213,6 +213,17 @@ pub enum InstrumentError {
         /// The kernel.
         kernel: String,
     },
+    /// A form that PTX does not have, and with which ptxas crashes.
+    #[error(
+        "line {line}: `{text}`: PTX has vectors of eight elements of 32 bits only, and ptxas crashes on others in kernels with calls, as \
+         gsan's hooks are: use `.v2.b32` or `.v4.b32` for the same bytes"
+    )]
+    Vector {
+        /// The instruction.
+        text: String,
+        /// Its line.
+        line: usize,
+    },
     /// A name that instrumentation would insert is there.
     #[error(
         "line {line}: the name `{name}` is reserved for gsan: rename it, or instrument the original module"
@@ -269,6 +280,9 @@ pub fn instrument(text: &str, options: &Options<'_>) -> Result<Instrumented, Ins
         .iter()
         .any(|i| matches!(i, Item::Variable(v) if v.name == names::MODULE && v.linkage != Some("extern")));
     if !linked {
+        if let Some(error) = walker.refused.take() {
+            return Err(error);
+        }
         walker.finish(&module, options)?;
     }
     info::without_declarations(&mut out.entries);

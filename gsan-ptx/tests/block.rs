@@ -200,7 +200,14 @@ fn kernels_that_count_their_registers_have_none() {
     };
     let linked = instrument(&text, &apart).unwrap();
     assert_eq!(hooks(&linked.text), 9);
-    assert!(linked.entries.iter().all(|e| e.intra_block) && linked.unsupported.is_empty());
+    assert!(linked.entries.iter().all(|e| e.intra_block));
+    // Which is said once for each.
+    let twice = text.replacen(wait, "setmaxnreg.inc.sync.aligned.u32 200;", 1);
+    for text in [&text, &twice] {
+        let said = instrument(text, &apart).unwrap().unsupported;
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].partly && said[0].why.contains("setmaxnreg has no effect"));
+    }
 
     // A comment changes nothing.
     let said = run(&kernel(&format!("// setmaxnreg\n{ACCESS}bar.sync 0; ret;")));

@@ -469,6 +469,24 @@ fn versions_targets_and_names() {
         )
         .is_ok()
     );
+    // Of eight elements PTX has only those of 32 bits, in any memory.
+    let eight = |form: &str| {
+        kernel(&format!(
+            "\n{form} {{%r1,%r1,%r1,%r1,%r1,%r1,%r1,%r1}}, [%rd1]; ret;"
+        ))
+    };
+    for form in [
+        "ld.global.v8.u8",
+        "ld.relaxed.gpu.global.v8.b16",
+        "ld.shared.v8.s8",
+    ] {
+        let said = error(&eight(form));
+        assert!(
+            matches!(&said, InstrumentError::Vector { line: 8, text } if text.starts_with(form)),
+            "{said}"
+        );
+    }
+    assert!(instrument(&eight("ld.global.v8.b32"), &Options::new(STUB, "t")).is_ok());
     assert!(matches!(error("nonsense"), InstrumentError::Parse(_)));
     let broken = instrument(&kernel("ret;"), &Options::new(".version 8", "t")).unwrap_err();
     assert!(broken.to_string().contains("xtask ptx"), "{broken}");

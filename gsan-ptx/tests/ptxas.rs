@@ -6,6 +6,7 @@ use common::{STUB, kernel};
 use gsan_ptx::{Instrumented, Options, RuntimeNeeds, instrument};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// `GSAN_PTXAS`, the path, or where this project's machines have it.
@@ -38,7 +39,10 @@ fn assemble(ptxas: &Path, name: &str, text: &str) -> Result<(), String> {
         .find_map(|l| l.strip_prefix(".target "))
         .unwrap();
     let target = target.split([',', ' ']).next().unwrap();
-    let file = std::env::temp_dir().join(format!("gsan-ptx-{}-{name}", std::process::id()));
+    // Tests of this process run beside each other, some with files of the same names.
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let n = FILES.fetch_add(1, Ordering::Relaxed);
+    let file = std::env::temp_dir().join(format!("gsan-ptx-{}-{n}-{name}", std::process::id()));
     std::fs::write(&file, text).unwrap();
     let mut child = Command::new("sh")
         .arg("-c")
@@ -159,11 +163,12 @@ fn the_selection_links_with_the_real_runtime() {
         if result.stats.sites() > 0 && checked == 0 {
             failures.push(format!("{path}: no kernel has hooks"));
         }
-        if let Some(line) = result
+        // All that is said of it is that it has no effect.
+        let about = result
             .unsupported
             .iter()
-            .find(|u| u.why.contains("setmaxnreg"))
-        {
+            .filter(|u| u.why.contains("setmaxnreg"));
+        for line in about.filter(|u| !u.why.starts_with("setmaxnreg has no effect")) {
             failures.push(format!("{path}: {}", line.why));
         }
         let refused = REFUSED.iter().find(|(part, _)| {
@@ -319,7 +324,11 @@ fn warp_specialised_kernels_assemble() {
     assert!(linked.entries.iter().all(|e| e.hooks));
     // Some of them do not say how many threads they have.
     assert_eq!(linked.needs.registers(), 64);
-    assert!(linked.unsupported.is_empty(), "{:?}", linked.unsupported);
+    let said: Vec<&str> = linked.unsupported.iter().map(|u| &*u.why).collect();
+    assert!(
+        said.len() == 1 && said[0].starts_with("setmaxnreg has no effect"),
+        "once for the module: {said:?}"
+    );
     if ptxas.with_file_name("nvlink").is_file() {
         link_apart(&ptxas, "ws", &[linked], &runtime).unwrap();
     }

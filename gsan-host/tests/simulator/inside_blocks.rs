@@ -65,7 +65,12 @@ fn warp_specialised_kernels_are_followed() {
     ] {
         let report = run(between, more, &[]);
         assert_eq!(!report.races.is_empty(), races, "{between}{more}");
-        assert!(report.unsupported.is_empty(), "{:?}", report.unsupported);
+        // That the registers don't move is all there is to say.
+        let said: Vec<&str> = report.unsupported.iter().map(|u| &*u.why).collect();
+        assert!(
+            said.len() == 1 && said[0].contains("setmaxnreg has no effect"),
+            "{said:?}"
+        );
     }
 }
 

@@ -10,7 +10,7 @@ use super::own_memory::OwnMemory;
 use super::registers::Registers;
 use super::registers_bound::{Change, bound, room};
 use super::repeat::Checked;
-use super::{Instrumented, Options, Unsupported, hidden_parameter};
+use super::{InstrumentError, Instrumented, Options, Unsupported, hidden_parameter};
 use crate::ast::{Address, Function, Instruction, Item, Operand, Space, Statement};
 use crate::hook::{Access, Hooks, OpWord, names};
 use crate::memory_op::{AsyncCopy, Effect, MemoryOp, Piece, classify};
@@ -48,6 +48,8 @@ pub(super) struct Walker<'m, 'e> {
     grid_wait: bool,
     /// The runtime is linked, so that calls cost no registers.
     apart: bool,
+    /// The module has its line about `setmaxnreg`.
+    registers_said: bool,
     /// Whether the text names the size of shared memory, which instrumentation changes.
     shared_size: bool,
     /// The first read in the function in progress that a hook puts right.
@@ -58,6 +60,8 @@ pub(super) struct Walker<'m, 'e> {
     pub(super) nodes: Vec<Node<'m>>,
     pub(super) traces: Vec<Trace>,
     pub(super) externs: super::externs::Externs<'m>,
+    /// What no assembler takes together with calls.
+    pub(super) refused: Option<InstrumentError>,
     /// Where a pragma stands that belongs to the next load, whose hook must not come between them; and which bytes it says are used.
     pragma: Option<(usize, Option<u32>)>,
 }
@@ -96,8 +100,10 @@ impl<'m, 'e> Walker<'m, 'e> {
             stale_nc: true,
             grid_wait: false,
             apart: false,
+            registers_said: false,
             shared_size: text.contains("_smem_size"),
             size_read: None,
+            refused: None,
             pragma: None,
             first_site: 0,
             nodes: Vec::new(),
@@ -286,6 +292,13 @@ impl<'m, 'e> Walker<'m, 'e> {
     fn instruction(&mut self, instruction: &Instruction<'m>) {
         self.out.stats.instructions += 1;
         let effect = classify(instruction);
+        if short_of_eight(instruction) && self.refused.is_none() {
+            let (line, _) = self.lines.position(instruction.span.start);
+            self.refused = Some(InstrumentError::Vector {
+                text: one_line(&self.text[instruction.span.clone()]),
+                line: line as usize,
+            });
+        }
         if self.shared_size {
             self.shared_size(instruction);
         }
@@ -566,8 +579,13 @@ impl<'m, 'e> Walker<'m, 'e> {
             if let Some(entry) = entry {
                 entry.changes_registers = true;
             }
-            if !self.apart {
-                self.not_from_inside(instruction);
+            match self.apart {
+                true if !self.registers_said => {
+                    self.registers_said = true;
+                    self.list(instruction.span.clone(), NO_MORE_REGISTERS, true);
+                }
+                true => {}
+                false => self.not_from_inside(instruction),
             }
             return;
         }
@@ -710,7 +728,20 @@ pub(super) struct Trace {
     pub(super) size_read: Option<Box<Unsupported>>,
 }
 
+const NO_MORE_REGISTERS: &str = "setmaxnreg has no effect in what is linked with gsan's runtime: every warp keeps as many registers as the \
+                                 kernel begins with, and spills to its stack what needs more";
+
 const LARGER: &str = "it reads the size of shared memory, which is larger under gsan";
+
+/// A vector of eight elements of less than 32 bits. PTX has none (`.v8` came with accesses of 256 bits); ptxas 13.0 assembles some, and
+/// crashes on some where the kernel has calls.
+fn short_of_eight(instruction: &Instruction<'_>) -> bool {
+    matches!(instruction.opcode, "ld" | "ldu" | "st")
+        && instruction.has("v8")
+        && !["b32", "u32", "s32", "f32"]
+            .iter()
+            .any(|t| instruction.has(t))
+}
 
 /// A register of a size of shared memory inside of a vector, a list or an expression.
 fn size_within<'a>(operand: &Operand<'a>) -> Option<&'a str> {
