@@ -344,8 +344,10 @@ impl Display for WordSpec {
 Examples:
   gsan instrument kernel.ptx -o kernel.gsan.ptx
   gsan instrument kernel.ptx -o -               to the standard output
+  gsan instrument kernel.ptx -o kernel.gsan.ptx --runtime runtime.ptx
+                                                the two that gsan run has the driver link
 
-The output holds the module with its hooks and gsan's runtime. Every kernel has one more parameter at the end:
+The output holds the module with its hooks and, without --runtime, gsan's runtime. Every kernel has one more parameter at the end:
 `.param .u64 __gsan_launch`. Memory instructions that are not checked are listed on the standard error.")]
 pub struct InstrumentArgs {
     /// The module.
@@ -354,6 +356,10 @@ pub struct InstrumentArgs {
     /// Where the instrumented module goes; `-` is the standard output.
     #[arg(short, long, value_name = "OUT.ptx")]
     pub output: PathBuf,
+    /// Where what the module needs of the runtime goes, to be compiled for itself and linked with the module: that is what gsan run
+    /// does. Without it the module holds it, and kernels that change their registers under a bound (setmaxnreg) get no hooks.
+    #[arg(long, value_name = "RUNTIME.ptx")]
+    pub runtime: Option<PathBuf>,
 }
 
 /// `gsan report`

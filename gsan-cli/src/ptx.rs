@@ -5,7 +5,7 @@ use crate::input;
 use gsan_ptx::{InstrumentError, Instrumented, Options, ParseError};
 use std::path::Path;
 
-/// The runtime that `gsan instrument` appends.
+/// The runtime that `gsan instrument` appends, or writes beside the module.
 pub const RUNTIME: &str = gsan_host::CellFormat::Wide.built_in_runtime();
 
 /// A file's text. Whether it is PTX shows when it is instrumented or loaded: large files are parsed once.
@@ -30,13 +30,17 @@ pub fn read(path: &Path) -> Result<String> {
         .map_err(|e| Failure::input(format_args!("{}: not text: {e}", path.display())))
 }
 
-/// Instruments a file's text.
-pub fn instrument(path: &Path, text: &str) -> Result<Instrumented> {
+/// Instruments a file's text; with `apart` without the runtime in it.
+pub fn instrument(path: &Path, text: &str, apart: bool) -> Result<Instrumented> {
     let name = path
         .file_name()
         .unwrap_or(path.as_os_str())
         .to_string_lossy();
-    gsan_ptx::instrument(text, &Options::new(RUNTIME, &name)).map_err(|e| match e {
+    let options = Options {
+        apart,
+        ..Options::new(RUNTIME, &name)
+    };
+    gsan_ptx::instrument(text, &options).map_err(|e| match e {
         InstrumentError::Parse(e) => syntax(path, text, &e),
         InstrumentError::ReservedName { line, name } => {
             let found = text.lines().nth(line.saturating_sub(1));

@@ -431,6 +431,18 @@ fn instrumented_modules_have_the_hooks_and_the_users_text() {
     assert!(text.contains("__gsan_access") && text.contains(".param .u64 __gsan_launch"));
     let to_stdout = finish(&["instrument", PTX, "-o", "-"]);
     assert_eq!(to_stdout.out, text);
+    // What `gsan run` has linked: the module declares what it calls, and a second file defines it.
+    let (module, runtime) = (scratch("apart.ptx", ""), scratch("runtime.ptx", ""));
+    let (to, beside) = (module.to_str().unwrap(), runtime.to_str().unwrap());
+    let got = finish(&["instrument", PTX, "-o", to, "--runtime", beside]);
+    assert_eq!(got.code, 0, "{}", got.err);
+    assert!(got.err.contains("at most 64 registers"), "{}", got.err);
+    let read = |path| std::fs::read_to_string(path).unwrap();
+    assert!(read(to).contains(".extern .func __gsan_access(") && read(to).len() < text.len() / 10);
+    assert!(read(beside).contains(".visible .func __gsan_access("));
+    for (other, part) in [(PTX, "that is the input"), (to, "another name")] {
+        refused(&["instrument", PTX, "-o", to, "--runtime", other], part);
+    }
     refused(&["instrument", "no/such.ptx", "-o", "x"], "no/such.ptx");
     refused(
         &["instrument", PTX, "-o", "/no/such/folder/x.ptx"],

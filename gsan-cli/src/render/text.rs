@@ -379,20 +379,37 @@ fn how_often(group: &[&Race], report: &Report) -> String {
         };
         let _ = write!(text, ", in {schedules} of {} {runs}", report.schedules);
     }
-    if group.len() > 1 {
-        let lines = group
-            .iter()
-            .filter_map(|r| r.current.site.as_ref())
-            .map(|s| s.ptx_line.to_string());
-        let lines: Vec<_> = lines.collect();
+    let current = ptx_lines(group.iter().map(|r| &r.current));
+    if current.len() > 1 {
         let _ = write!(
             text,
             ", at {} instructions of this line (PTX lines {})",
-            group.len(),
-            lines.join(", ")
+            current.len(),
+            current.join(", ")
+        );
+    }
+    let prior = ptx_lines(group.iter().map(|r| &r.prior));
+    if prior.len() > 1 {
+        let _ = write!(
+            text,
+            ", against {} instructions of the earlier line (PTX lines {})",
+            prior.len(),
+            prior.join(", ")
         );
     }
     text
+}
+
+/// The different lines in the PTX, in the order given.
+fn ptx_lines<'a>(sides: impl Iterator<Item = &'a Side>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for site in sides.filter_map(|s| s.site.as_ref()) {
+        let line = site.ptx_line.to_string();
+        if site.ptx_line > 0 && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 fn write_outcome(out: &mut String, report: &Report) {

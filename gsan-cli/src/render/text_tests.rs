@@ -200,4 +200,15 @@ fn copies_of_one_line_are_one_finding_to_a_reader() {
         text.contains("3 races found at 2 places in 2 launches"),
         "{text}"
     );
+
+    // One instruction, against several of another line.
+    let mut report = racy_report();
+    report.races[0].prior.site = report.races[0].current.site.clone();
+    let mut copy = report.races[0].clone();
+    copy.prior.site.as_mut().unwrap().ptx_line = 7;
+    let again = copy.clone();
+    report.races.extend([copy, again]);
+    let text = plain(&report, &Sources::new());
+    let often = "schedules, against 2 instructions of the earlier line (PTX lines 88, 7)\n";
+    assert!(text.contains(often), "{text}");
 }
