@@ -90,8 +90,10 @@ pub fn grid_wait<M: Machine>(me: State<M>) {
         me.import_row(row);
         // The clock is the block's own by now: what is left of the base row is what counts as stale.
         m.store64(field!(me.addr, ThreadState, base_row), row);
-        m.fence(Scope::Cta);
-        m.store32_release(waited, epoch);
+        if alone {
+            m.fence(Scope::Cta);
+            m.store32_release(waited, epoch);
+        }
     }
 }
 
@@ -205,8 +207,9 @@ fn move_in<M: Machine>(state: State<M>, launch: u64, claimed: bool) {
         m.store32_release(field!(state.addr, ThreadState, clock_mode), 0);
         remember(state, launch, start, false);
     } else {
-        // Whose warp it was can't be told any more.
+        // Whose warp it was can't be told any more, nor for which block's launch was waited.
         m.store32(field!(state.addr, ThreadState, intra_block), 0);
+        m.store32(field!(state.addr, ThreadState, waited), 0);
         state.import_row(base_row);
         state.tally(offset_of!(Counters, shared_slot));
         remember(state, launch, start, true);
