@@ -24,7 +24,7 @@ barrier.cluster.arrive; barrier.cluster.wait;
 setp.eq.u32 %p1, %r3, 0; @%p1 bra WAIT; setp.lt.u32 %p1, %r4, 63; @%p1 exit; {stay} exit;
 WAIT: nanosleep.u32 100; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 400; @%p1 bra WAIT;
 setp.gt.u32 %p1, %r4, 0; @%p1 exit;
-mapa.shared::cluster.u32 %r6, %r1, 1; mapa.shared::cluster.u32 %r7, %r2, 1; cvta.shared::cluster.u64 %d2, %r6;
+mapa.shared::cluster.u32 %r6, %r1, 1; mapa.shared::cluster.u32 %r7, %r2, 1; cvt.u64.u32 %d2, %r6; cvta.shared::cluster.u64 %d2, %d2;
 {body}
 exit; }}"
     )

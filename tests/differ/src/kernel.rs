@@ -187,9 +187,15 @@ pub fn entries(path: &Path) -> Result<Vec<Entry>> {
 /// A compiler's module, as a driver takes it. `features/…` are gsan-sim's own tests in CUDA C++.
 pub fn text(folder: &Path, module: &str) -> Result<String> {
     let path = match module.strip_prefix("features/") {
-        Some(name) => folder
-            .join("../../gsan-sim/tests/data/features")
-            .join(format!("{name}.ptx")),
+        Some(name) => {
+            // Beside the folder that a link leads to.
+            let ptx = folder.join("ptx");
+            let ptx = ptx
+                .canonicalize()
+                .with_context(|| format!("{}", ptx.display()))?;
+            ptx.join("../../../gsan-sim/tests/data/features")
+                .join(format!("{name}.ptx"))
+        }
         None => folder.join("ptx").join(format!("{module}.ptx")),
     };
     let ptx = std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;

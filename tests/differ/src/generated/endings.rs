@@ -6,6 +6,7 @@ use crate::kernel::{Kernel, Launch};
 pub fn kernels() -> Vec<Kernel> {
     let mut out = vec![print()];
     out.extend(bad_endings());
+    out.extend(exited_block());
     out.push(asynchronous_stores());
     out.push(exited_warps());
     out
@@ -184,6 +185,59 @@ fn bad_endings() -> Vec<Kernel> {
         .iter()
         .map(|(name, body)| kernel(&format!("ends badly: {name}"), body, launch()))
         .collect()
+}
+
+/// Block 1 of a cluster exits; block 0 waits until it must be gone, and then uses its shared memory (`%r6`; an mbarrier there: `%r7`).
+fn exited_block() -> Vec<Kernel> {
+    let complete = "shared::cluster.mbarrier::complete_tx::bytes";
+    let uses = [
+        (
+            "load",
+            "ld.shared::cluster.u32 %r2, [%r6]; st.global.u32 [%d1], %r2;".to_string(),
+        ),
+        ("store", "st.shared::cluster.u32 [%r6], %r8;".to_string()),
+        (
+            "atomic",
+            "atom.shared::cluster.add.u32 %r2, [%r6], 1; st.global.u32 [%d1], %r2;".to_string(),
+        ),
+        (
+            "arrival",
+            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7];".to_string(),
+        ),
+        (
+            "asynchronous store",
+            format!("st.async.weak.{complete}.u32 [%r6], %r8, [%r7];"),
+        ),
+        (
+            "bulk copy",
+            format!(
+                "mov.u32 %r5, 16; cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r6], [%r1], %r5, [%r7];"
+            ),
+        ),
+    ];
+    let launch = Launch {
+        grid: vec![2],
+        cluster: vec![2],
+        ..Launch::of_one_block(1, vec!["zero[64]?".to_string()])
+    };
+    let of = |(name, body): &(&str, String)| {
+        let text = format!(
+            ".visible .entry k(.param .u64 out) {{ .reg .b64 %d<4>; .reg .b32 %r<10>; .reg .pred %p<3>;
+  .shared .align 16 .b8 s[32]; .shared .align 8 .b8 bar[8];
+  ld.param.u64 %d1, [out]; mov.u32 %r1, s; mov.u32 %r2, bar; mov.u32 %r3, %cluster_ctarank; mov.u32 %r8, 5; mov.u32 %r9, 0;
+  mbarrier.init.shared.b64 [%r2], 2; fence.mbarrier_init.release.cluster; barrier.cluster.arrive.release; barrier.cluster.wait.acquire;
+  setp.ne.u32 %p1, %r3, 0; @%p1 exit;
+W: nanosleep.u32 100000; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 200; @%p1 bra W;
+  mapa.shared::cluster.u32 %r6, %r1, 1; mapa.shared::cluster.u32 %r7, %r2, 1;
+  {body} nanosleep.u32 100000; exit; }}\n"
+        );
+        kernel(
+            &format!("ends badly: {name} in a block that has exited"),
+            &text,
+            launch.clone(),
+        )
+    };
+    uses.iter().map(of).collect()
 }
 
 /// A warp that has exited counts as one that has arrived: at barriers of the whole block.
