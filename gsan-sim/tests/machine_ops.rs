@@ -273,6 +273,41 @@ fn sums_and_products() {
 }
 
 #[test]
+fn saturated_integers_are_packed() {
+    let clamp = |x: u64, bits: u32, signed: bool| {
+        let x = i64::from(x as u32 as i32);
+        let (least, most) = match signed {
+            true => (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1),
+            false => (0, (1i64 << bits) - 1),
+        };
+        x.max(least).min(most) as u64 & ((1 << bits) - 1)
+    };
+    for (name, bits, signed) in [("u16", 16, false), ("s16", 16, true)] {
+        check(&format!("cvt.pack.sat.{name}.s32"), "rrr", |a, b, _| {
+            clamp(a, bits, signed) << bits | clamp(b, bits, signed)
+        });
+    }
+    let narrow = [
+        ("u8", 8, false),
+        ("s8", 8, true),
+        ("u4", 4, false),
+        ("s4", 4, true),
+        ("u2", 2, false),
+        ("s2", 2, true),
+    ];
+    for (name, bits, signed) in narrow {
+        check(
+            &format!("cvt.pack.sat.{name}.s32.b32"),
+            "rrrr",
+            |a, b, c| {
+                let pair = clamp(a, bits, signed) << bits | clamp(b, bits, signed);
+                (c << (2 * bits) | pair) & 0xffff_ffff
+            },
+        );
+    }
+}
+
+#[test]
 fn quotients_and_comparisons_of_integers() {
     check("div.u32", "rrr", |a, b, _| {
         if U32(b) == 0 {

@@ -26,6 +26,7 @@ pub fn find(opcode: &str, mods: &Mods<'_>) -> Option<Alu> {
         || src == Ty::B128
         || mods.has("rs")
         || mods.has("scaled")
+        || mods.has("pack")
     {
         return None;
     }

@@ -10,6 +10,7 @@ pub mod exact;
 pub mod float;
 pub mod half;
 pub mod integer;
+pub mod pack;
 pub mod packed;
 pub mod round;
 pub mod transcendental;
@@ -264,5 +265,6 @@ pub fn find(opcode: &str, mods: &Mods<'_>, operands: usize) -> Option<Alu> {
         .or_else(|| float::find(opcode, mods, operands))
         .or_else(|| half::find(opcode, mods, operands))
         .or_else(|| transcendental::find(opcode, mods))
+        .or_else(|| pack::find(opcode, mods))
         .or_else(|| convert::find(opcode, mods))
 }

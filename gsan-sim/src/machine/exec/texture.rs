@@ -99,6 +99,9 @@ impl Exec<'_> {
                 let places: Vec<i64> = words.iter().map(|&w| i64::from(w as i32)).collect();
                 texture.fetch(order(op.geometry, &places))
             }
+            _ if texture.linear && texture.is_integer() => {
+                return Err(Halt::illegal("a filtered read of integers has no value"));
+            }
             _ => texture.sample(point()),
         };
         let mut out = Vec::new();

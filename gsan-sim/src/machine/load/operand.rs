@@ -354,6 +354,8 @@ pub fn special(name: &str) -> Option<Special> {
         "%reserved_smem_offset_end" | "%reserved_smem_offset_cap" => Special::ReservedSharedEnd,
         "%reserved_smem_offset_0" => Special::ReservedSharedOffset(0),
         "%reserved_smem_offset_1" => Special::ReservedSharedOffset(1),
+        // No kernel is launched from another one here: the register reads as zero where there is no such graph.
+        "%current_graph_exec" => Special::Pm(0),
         "%clusterid" => Special::ClusterId(dimension),
         "%nclusterid" => Special::NclusterId(dimension),
         "%cluster_ctaid" => Special::ClusterCtaId(dimension),
