@@ -28,7 +28,7 @@ impl Machine {
         let grid = self.grids.iter_mut().flatten().find(|g| g.id == grid);
         grid.is_none_or(|grid| {
             grid.watched = true;
-            grid.triggered == grid.blocks()
+            grid.all_triggered()
         })
     }
 
@@ -45,7 +45,7 @@ impl Machine {
         };
         if let Some(grid) = &mut self.grids[grid] {
             grid.triggered += 1;
-            if grid.watched && grid.triggered == grid.blocks() {
+            if grid.watched && grid.all_triggered() {
                 self.released.push(grid.id);
             }
         }

@@ -231,6 +231,7 @@ pub enum Op {
     },
     Tensor(Box<TensorOp>),
     Mbarrier(Box<Mbarrier>),
+    TryCancel(Box<TryCancel>),
     Fence,
     Branch {
         target: u32,
@@ -475,6 +476,17 @@ pub enum TensorKind {
     Load,
     Store,
     Reduce(AtomicOp),
+}
+
+/// `clusterlaunchcontrol.try_cancel`.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct TryCancel {
+    /// Where the answer goes, in shared memory.
+    pub to: Addr,
+    pub barrier: Addr,
+    /// Every block of the cluster gets it.
+    pub all: bool,
 }
 
 /// `cp.async.bulk.tensor`, done at issue.

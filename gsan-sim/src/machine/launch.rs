@@ -1,5 +1,7 @@
 //! Launching: checks, and placing blocks on multiprocessors.
 
+use std::cell::Cell;
+
 use super::exec::draw;
 use super::ir::NONE;
 use super::memory::Access;
@@ -95,7 +97,8 @@ impl Machine {
             params: launch.params,
             param_address,
             workspace,
-            placed: 0,
+            placed: Cell::new(0),
+            cancelled: Cell::new(0),
             done: 0,
             prerequisite: None,
             triggered: 0,
@@ -188,7 +191,7 @@ impl Machine {
                     self.queues[device].pop_front();
                     continue;
                 };
-                if grid.placed == grid.blocks() {
+                if grid.placed.get() == grid.blocks() {
                     self.queues[device].pop_front();
                     continue;
                 }
@@ -231,7 +234,7 @@ impl Machine {
         let cluster = free_slot(&mut self.clusters);
         let number = self.weak.as_mut().map_or(0, |w| w.cluster(cluster, size));
         let mut blocks = Vec::new();
-        let first = grid.placed;
+        let first = grid.placed.get();
         for (rank, &sm) in chosen.iter().enumerate() {
             let block = free_slot(&mut self.blocks);
             let Some(grid) = &self.grids[slot] else {
@@ -275,7 +278,7 @@ impl Machine {
             resident: size,
         });
         if let Some(grid) = &mut self.grids[slot] {
-            grid.placed += u64::from(size);
+            grid.placed.set(first + u64::from(size));
         }
         true
     }

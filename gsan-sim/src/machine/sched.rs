@@ -254,11 +254,11 @@ impl Machine {
         grid.done += 1;
         if !block.triggered {
             grid.triggered += 1;
-            if grid.watched && grid.triggered == grid.blocks() && grid.done < grid.blocks() {
+            if grid.watched && grid.all_triggered() && !grid.is_over() {
                 self.released.push(grid.id);
             }
         }
-        if grid.done == grid.blocks() {
+        if grid.is_over() {
             let id = grid.id;
             if let Some(priorities) = &mut self.priorities {
                 priorities.forget(id.0);

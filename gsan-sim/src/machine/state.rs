@@ -1,5 +1,6 @@
 //! What runs: grids, blocks, warps, and groups of lanes with one program counter.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use super::exec::Deferred;
@@ -26,8 +27,10 @@ pub struct Grid {
     pub param_address: u64,
     /// The cooperative groups' workspace (0: none).
     pub workspace: u64,
-    /// Blocks that have been placed.
-    pub placed: u64,
+    /// Blocks that have been placed, or never will be.
+    pub placed: Cell<u64>,
+    /// Blocks that never will be, because others have taken their work over.
+    pub cancelled: Cell<u64>,
     /// Blocks that have ended.
     pub done: u64,
     /// The grid that `griddepcontrol.wait` waits for.
@@ -58,6 +61,27 @@ impl Grid {
 
     pub fn kernel(&self) -> &Function {
         &self.program.functions[self.function as usize]
+    }
+
+    /// Takes the next cluster out of the launch: the index of its first block, unless all have been placed.
+    pub fn cancel(&self) -> Option<[u32; 3]> {
+        let (first, size) = (self.placed.get(), u64::from(self.cluster_size()));
+        if first + size > self.blocks() {
+            return None;
+        }
+        self.placed.set(first + size);
+        self.cancelled.set(self.cancelled.get() + size);
+        Some(self.block_index(first))
+    }
+
+    /// Whether no block will run, or runs, any more.
+    pub fn is_over(&self) -> bool {
+        self.done + self.cancelled.get() == self.blocks()
+    }
+
+    /// Whether every block has let dependent grids start, or has ended, or never will run.
+    pub fn all_triggered(&self) -> bool {
+        self.triggered + self.cancelled.get() == self.blocks()
     }
 
     /// `%ctaid` of a block in launch order: cluster by cluster, x first.

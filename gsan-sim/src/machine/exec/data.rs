@@ -207,6 +207,7 @@ impl Exec<'_> {
                 self.tensor_copy(warp, mask, op)?;
             }
             Op::Mbarrier(op) => return self.mbarrier(warp, mask, op),
+            Op::TryCancel(op) => self.try_cancel(warp, mask, op)?,
             Op::AddressOf { d, addr } => {
                 let out = self.addresses(warp, frame, *addr);
                 write(warp, frame, *d, &out, mask);

@@ -4,6 +4,7 @@ mod atomic;
 mod barrier;
 mod builtin;
 mod call;
+mod cancel;
 mod copy;
 mod data;
 mod descriptor;
@@ -334,6 +335,7 @@ impl Exec<'_> {
             | Op::Fill { .. }
             | Op::Tensor(_)
             | Op::Mbarrier(_)
+            | Op::TryCancel(_)
             | Op::AddressOf { .. }
             | Op::ParamAddress { .. }
             | Op::Convert { .. }
@@ -347,7 +349,11 @@ impl Exec<'_> {
                     | Op::Store { space, .. }
                     | Op::StoreVector { space, .. } => *space != Space::Local,
                     Op::Atomic(op) => op.space != Space::Local,
-                    Op::Copy(_) | Op::Fill { .. } | Op::Tensor(_) | Op::Mbarrier(_) => true,
+                    Op::Copy(_)
+                    | Op::Fill { .. }
+                    | Op::Tensor(_)
+                    | Op::Mbarrier(_)
+                    | Op::TryCancel(_) => true,
                     Op::Multimem(_) => true,
                     _ => false,
                 };

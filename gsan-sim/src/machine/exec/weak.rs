@@ -203,7 +203,7 @@ impl Exec<'_> {
                 weak.begin(now, strength);
                 weak.be_vector(usize::from(mem.bytes) * all.len());
             }
-            Op::Copy(_) | Op::Tensor(_) => weak.begin(now, Strength::COPY),
+            Op::Copy(_) | Op::Tensor(_) | Op::TryCancel(_) => weak.begin(now, Strength::COPY),
             _ if touches(op) => weak.begin(now, strength),
             _ => {}
         }
@@ -422,6 +422,7 @@ pub fn touches(op: &Op) -> bool {
         | Op::StoreVector { space, .. } => *space != Space::Local,
         Op::Atomic(op) => op.space != Space::Local,
         Op::Copy(_) | Op::Tensor(_) | Op::Mbarrier(_) | Op::Matrix(_) | Op::Builtin(_) => true,
+        Op::TryCancel(_) => true,
         Op::Texture(_) | Op::Multimem(_) => true,
         _ => false,
     }

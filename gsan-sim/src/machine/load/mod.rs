@@ -1,5 +1,6 @@
 //! From PTX text to a [`Program`]: variables get addresses, functions are decoded.
 
+mod cancel;
 mod control;
 mod copy;
 mod data;

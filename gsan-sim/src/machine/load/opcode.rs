@@ -24,6 +24,7 @@ pub fn decode<'a>(d: &mut Decoder<'_, 'a>, i: &Instruction<'a>) -> Decoded<()> {
         }
         "ldmatrix" | "stmatrix" | "movmatrix" | "mma" | "wmma" | "wgmma" => d.matrix(i, &mods),
         "tcgen05" => d.tcgen05(i, &mods),
+        "clusterlaunchcontrol" => d.launch_control(i, &mods),
         "multimem" => d.multimem(i, &mods),
         "tex" | "tld4" | "txq" | "suld" | "sust" | "suq" => d.texture(i, &mods),
         "sured" | "istypep" => unsupported("this use of textures and surfaces is not simulated"),
