@@ -164,3 +164,31 @@ fn a_bundle_is_judged_by_what_was_known_in_advance() {
     assert!(!verdict.is_good());
     assert!(bundle::judge(&folder.0.join("nowhere"), &results).is_err());
 }
+
+#[test]
+fn a_bundle_of_the_wider_kind_has_graphs_and_dependent_launches() {
+    let folder = Folder::new("wide-bundle");
+    let bundle = Bundle {
+        seed: 1,
+        programs: 16,
+        module: 4,
+        schedules: 20,
+        rounds: 2,
+        constructs: Constructs::Wide,
+    };
+    let modules = bundle.choose(&|_| {});
+    bundle.write(&folder.0, &modules).unwrap();
+    let text = |name: &str| std::fs::read_to_string(folder.0.join(name)).unwrap();
+    let graphs = text("programs_01.toml");
+    let launched = graphs.lines().filter(|l| *l == "graph = \"g0\"").count();
+    let program = &modules[1][0].program;
+    let steps = (0..program.host.len()).filter(|&s| !program.nodes(s).is_empty());
+    // Twice, and each time as often as the program does.
+    assert_eq!(launched, 2 * steps.count());
+    assert!(graphs.contains("[[graph.node]]\nname = \"n0\"\nlaunch = \"all_k"));
+    let repeated = |k: &usize| program.is_repeated(*k);
+    let own = (0..program.kernels.len()).filter(|k| !repeated(k)).count();
+    let ptx = text("programs_01.ptx");
+    assert_eq!(ptx.matches(".visible .entry all_k").count(), own);
+    assert!(text("programs_03.toml").contains("pdl = true"));
+}

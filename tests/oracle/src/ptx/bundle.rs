@@ -7,14 +7,18 @@
 //! A module's programs start alike: the same number of kernels, launched by the same steps of the host, so that their
 //! kernels can be one ([`Module::pack`]). The scenario runs them several times, and zeroes their memory in between.
 
-use super::emit::{self, Module, launchable, packed_name};
+mod scenario;
+mod shape;
+
+use super::emit::Module;
 use crate::campaign::Constructs;
 use crate::compare::{Class, Reference, compare};
 use crate::interpreter;
-use crate::program::{HostStep, Op, Program, Space};
+use crate::program::{Op, Program};
 use crate::ptx::campaign;
 use crate::setup::Format;
-use std::collections::{BTreeMap, BTreeSet};
+use shape::Shape;
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,7 +36,7 @@ pub struct Bundle {
     pub schedules: u64,
     /// How often the scenario runs them.
     pub rounds: usize,
-    /// What the programs are made of. (Graphs are left out.)
+    /// What the programs are made of.
     pub constructs: Constructs,
 }
 
@@ -216,39 +220,7 @@ impl Bundle {
     fn scenario(&self, stem: &str, entries: &[Entry], module: &Module) -> String {
         let mut text = format!("name = \"random programs: {stem}\"\n\n");
         let _ = writeln!(text, "[[module]]\nname = \"m\"\npath = \"{stem}.ptx\"\n");
-        let bytes = Space::SIZE as usize * entries.len();
-        for (name, memory) in [("data", "device"), ("foreign", "foreign")] {
-            let _ = writeln!(
-                text,
-                "[[buffer]]\nname = \"{name}\"\ntype = \"u8\"\nlen = {bytes}\nmemory = \"{memory}\"\n"
-            );
-        }
-        let Some(host) = entries.first().map(|e| &e.program.host) else {
-            return text;
-        };
-        let streams: BTreeSet<usize> = host.iter().map(|step| step.stream()).collect();
-        for stream in streams.iter().copied().chain([usize::MAX]) {
-            let name = stream_name(stream);
-            let _ = writeln!(
-                text,
-                "[[stream]]\nname = \"{name}\"\nflags = \"non-blocking\"\n"
-            );
-        }
-        for round in 0..self.rounds.max(1) {
-            if round > 0 {
-                let grid = entries.len();
-                let words = Space::SIZE / 4;
-                let _ = writeln!(
-                    text,
-                    "[[step]]\nlaunch = \"{}\"\nstream = \"{}\"\ngrid = [{grid}]\nblock = [{words}]\nargs = [\"data\", \"foreign\"]\n",
-                    emit::RESET,
-                    stream_name(usize::MAX),
-                );
-                text.push_str("[[step]]\nsynchronize = \"device\"\n\n");
-            }
-            steps(&mut text, round, host, entries);
-            text.push_str("[[step]]\nsynchronize = \"device\"\n\n");
-        }
+        scenario::write(&mut text, entries, self.rounds.max(1));
         text.push_str("[expect]\nschedules = 1\n");
         let racy = |e: &(usize, &Entry)| e.1.kind != Kind::Clean;
         if !entries.iter().enumerate().any(|e| racy(&e)) {
@@ -260,68 +232,6 @@ impl Bundle {
             }
         }
         text
-    }
-}
-
-/// What the programs of a module have in common.
-struct Shape {
-    host: Vec<HostStep>,
-    clusters: Vec<usize>,
-    constructs: Constructs,
-}
-
-impl Shape {
-    /// That of the first program from `seed` on that suits the `n`-th module.
-    fn of(n: usize, seed: &mut u64, constructs: Constructs) -> Shape {
-        const KERNELS: [usize; 8] = [1, 2, 1, 3, 2, 1, 2, 3];
-        let kernels = KERNELS[n % KERNELS.len()];
-        loop {
-            *seed = seed.wrapping_add(1);
-            let program = campaign::program(*seed, constructs);
-            let launches = (program.host.iter())
-                .filter(|s| matches!(s, HostStep::Launch { .. }))
-                .count();
-            let streams: BTreeSet<usize> = program.host.iter().map(|s| s.stream()).collect();
-            let clusters: Vec<usize> = program.kernels.iter().map(|k| k.cluster).collect();
-            if program.kernels.len() == kernels
-                && launches == kernels
-                && (kernels == 1 || streams.len() > 1)
-                && program.graphs.is_empty()
-                && clusters.iter().any(|&c| c > 1) == (constructs == Constructs::Wide || n % 8 == 5)
-            {
-                return Shape {
-                    host: program.host,
-                    clusters,
-                    constructs,
-                };
-            }
-        }
-    }
-
-    /// The program in this shape; none if it has another number of kernels.
-    fn apply(&self, mut program: Program) -> Option<Program> {
-        if program.kernels.len() != self.clusters.len() || !program.graphs.is_empty() {
-            return None;
-        }
-        // What the wider kind does in clusters needs their size.
-        let as_they_are = program.kernels.iter().map(|k| k.cluster);
-        if self.constructs == Constructs::Wide && !as_they_are.eq(self.clusters.iter().copied()) {
-            return None;
-        }
-        program.host.clone_from(&self.host);
-        for (kernel, &cluster) in program.kernels.iter_mut().zip(&self.clusters) {
-            kernel.cluster = cluster;
-        }
-        Some(launchable(&program))
-    }
-}
-
-/// The program's streams, and one for the rest.
-fn stream_name(stream: usize) -> String {
-    if stream == usize::MAX {
-        "between".to_string()
-    } else {
-        format!("s{stream}")
     }
 }
 
@@ -348,41 +258,6 @@ fn without_patience(program: &Program) -> Program {
         }
     }
     program
-}
-
-/// The host's steps of all programs at once.
-fn steps(text: &mut String, round: usize, host: &[HostStep], entries: &[Entry]) {
-    let mut recorded = BTreeSet::new();
-    for step in host {
-        let stream = stream_name(step.stream());
-        let lines = match *step {
-            HostStep::Launch { kernel, .. } => {
-                let kernels = || entries.iter().filter_map(|e| e.program.kernels.get(kernel));
-                let blocks: usize = kernels().map(|k| k.blocks.len()).sum();
-                let threads = kernels().map(|k| k.block_threads()).max().unwrap_or(32);
-                let cluster = match kernels().next().map_or(1, |k| k.cluster) {
-                    0 | 1 => String::new(),
-                    size => format!("cluster = [{size}]\n"),
-                };
-                format!(
-                    "launch = \"{}\"\nstream = \"{stream}\"\ngrid = [{blocks}]\nblock = [{threads}]\n{cluster}args = [\"data\", \"foreign\"]\n",
-                    packed_name(kernel),
-                )
-            }
-            HostStep::Record { event, .. } => {
-                recorded.insert(event);
-                format!("record = \"e{round}_{event}\"\nstream = \"{stream}\"\n")
-            }
-            // To wait for what was never recorded is to wait for nothing.
-            HostStep::Wait { event, .. } if !recorded.contains(&event) => continue,
-            HostStep::Wait { event, .. } => {
-                format!("wait = \"e{round}_{event}\"\nstream = \"{stream}\"\n")
-            }
-            HostStep::Synchronize { .. } => format!("synchronize = \"{stream}\"\n"),
-            HostStep::Graph { .. } => continue,
-        };
-        let _ = writeln!(text, "[[step]]\n{lines}");
-    }
 }
 
 /// What came of a bundle's run, by what was known in advance.

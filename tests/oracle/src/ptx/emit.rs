@@ -247,14 +247,19 @@ impl Module {
         for program in programs {
             let mut thread = 0;
             for (k, kernel) in program.kernels.iter().enumerate() {
-                module.function(k, kernel, thread);
+                if !program.is_repeated(k) {
+                    module.function(k, kernel, thread);
+                }
                 thread += kernel.blocks.iter().map(|b| b.threads.len()).sum::<usize>();
             }
             module.programs += 1;
         }
         let kernels = programs.iter().map(|p| p.kernels.len()).max().unwrap_or(0);
         for k in 0..kernels {
-            module.packed(programs, k);
+            let has_text = |p: &&Program| k < p.kernels.len() && !p.is_repeated(k);
+            if programs.iter().any(has_text) {
+                module.packed(programs, k);
+            }
         }
         module.reset(programs.len());
         module
@@ -269,15 +274,18 @@ impl Module {
         ARGUMENTS.iter().for_each(|line| self.line(line));
         let end = self.label();
         for (n, program) in programs.iter().enumerate() {
-            let blocks = program.kernels.get(k).map_or(0, |k| k.blocks.len());
-            let next = self.label();
-            self.line(&format!("setp.ge.u32 %p, %b, {blocks}; @%p bra {next};"));
-            let function = kernel_name(n, k);
-            self.line(&format!(
-                "call.uni {function}, (%b, %m, %f, %h); bra {end};"
-            ));
-            self.line(&format!("{next}:"));
-            self.line(&format!("sub.u32 %b, %b, {blocks};"));
+            // What a graph runs again has no text of its own.
+            let kernel = program.kernels.get(k).filter(|_| !program.is_repeated(k));
+            if let Some(kernel) = kernel {
+                let (blocks, next) = (kernel.blocks.len(), self.label());
+                self.line(&format!("setp.ge.u32 %p, %b, {blocks}; @%p bra {next};"));
+                let function = kernel_name(n, k);
+                self.line(&format!(
+                    "call.uni {function}, (%b, %m, %f, %h); bra {end};"
+                ));
+                self.line(&format!("{next}:"));
+                self.line(&format!("sub.u32 %b, %b, {blocks};"));
+            }
             let size = Space::SIZE;
             self.line(&format!("add.u64 %m, %m, {size}; add.u64 %f, %f, {size};"));
         }
