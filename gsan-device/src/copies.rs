@@ -356,14 +356,16 @@ fn piece<C: Cell, M: Machine>(m: M, me: u64, at: u64, addr: u64, left: u32, done
     step
 }
 
+/// A plain access, out of line: copies of the detector cost registers.
 #[inline(never)]
-fn weak<C: Cell, M: Machine>(m: M, me: u64, addr: u64, op: Op, site: u32) {
+pub(crate) fn weak<C: Cell, M: Machine>(m: M, me: u64, addr: u64, op: Op, site: u32) {
     detector::access::<C, M>(State::at(m, me), addr, op, site);
 }
 
+/// A strong one.
 #[inline(never)]
-fn strong<C: Cell, M: Machine>(m: M, me: u64, addr: u64, op: Op, site: u32) {
-    detector::strong_before::<C, M>(State::at(m, me), addr, op, site);
+pub(crate) fn strong<C: Cell, M: Machine>(m: M, me: u64, addr: u64, op: Op, site: u32) -> u64 {
+    detector::strong_before::<C, M>(State::at(m, me), addr, op, site)
 }
 
 #[inline(never)]

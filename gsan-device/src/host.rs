@@ -4,8 +4,8 @@
 //! `cfg(loom)` the words are loom's, so that a model check explores the interleavings.
 
 use crate::layout::{
-    BlockEntry, BlockState, Counters, Epoch, GlobalState, LaunchRecord, ModuleState, RaceKey,
-    RaceRecord, Range, Scope, ShadowCell, SmSlots, TensorMap, ThreadState, WideCell,
+    BlockEntry, BlockState, Counters, Epoch, GlobalState, LaunchRecord, ModuleState, Multicast,
+    RaceKey, RaceRecord, Range, Scope, ShadowCell, SmSlots, TensorMap, ThreadState, WideCell,
 };
 use crate::machine::Machine;
 use core::mem::size_of;
@@ -107,6 +107,8 @@ const TABLE: u32 = if cfg!(loom) { 1 } else { 64 };
 const VARIABLE: u64 = if cfg!(loom) { 4 } else { 64 };
 /// Entries of the table of tensor maps.
 const TENSOR_MAPS: u32 = if cfg!(loom) { 1 } else { 4 };
+/// Bindings of multicast memory.
+const MULTICASTS: u32 = if cfg!(loom) { 0 } else { 4 };
 /// Alignment of the parts. Under loom every word costs, so there is no padding.
 const ALIGN: u64 = if cfg!(loom) { 8 } else { 128 };
 
@@ -139,6 +141,7 @@ impl Device {
         let keys = take(size_of::<RaceKey>() as u64 * u64::from(shape.race_capacity));
         let races = take(size_of::<RaceRecord>() as u64 * u64::from(shape.race_capacity));
         let tensor_maps = take(size_of::<TensorMap>() as u64 * u64::from(TENSOR_MAPS));
+        let multicasts = take(size_of::<Multicast>() as u64 * u64::from(MULTICASTS));
         let threads = take(stride * u64::from(num_threads));
         let memory: &'static Memory = Box::leak(Box::new(Memory::new(end)));
         let base = memory.base();
@@ -176,6 +179,9 @@ impl Device {
             flags: GlobalState::COUNT_ACCESSES | sc_order,
             tensor_mask: TENSOR_MAPS - 1,
             tensor_maps: base + tensor_maps,
+            multicasts: base + multicasts,
+            num_multicasts: 0,
+            reserved: 0,
         };
         let device = Device {
             memory,
@@ -365,6 +371,25 @@ impl Device {
             i = i.wrapping_add(1);
         }
         0
+    }
+
+    /// Lets `size` bytes at the multicast address `start` stand for (also) the user memory from `offset` on.
+    pub fn bind_multicast(&self, start: u64, size: u64, offset: u64) {
+        let mut global: GlobalState = self.memory.read(self.global);
+        if global.num_multicasts >= MULTICASTS {
+            return;
+        }
+        let at =
+            global.multicasts + size_of::<Multicast>() as u64 * u64::from(global.num_multicasts);
+        let memory = self.real + offset;
+        let bound = Multicast {
+            start,
+            size,
+            memory,
+        };
+        self.memory.write(at, &bound);
+        global.num_multicasts += 1;
+        self.memory.write(self.global, &global);
     }
 
     /// The findings so far.

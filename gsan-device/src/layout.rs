@@ -15,8 +15,8 @@ pub use op::{Access, NO_SITE, Op, Order, Scope};
 pub use partial::PartialClock;
 pub use race::{Counters, RaceClass, RaceKey, RaceKind, RaceRecord, RaceSide};
 pub use state::{
-    BlockEntry, BlockState, GlobalState, HalfSync, LaunchRecord, ModuleState, Range, SmSlots,
-    Snapshot, Tenant, ThreadState,
+    BlockEntry, BlockState, GlobalState, HalfSync, LaunchRecord, ModuleState, Multicast, Range,
+    SmSlots, Snapshot, Tenant, ThreadState,
 };
 pub use transfer::{PendingCopy, TensorMap};
 
@@ -66,7 +66,7 @@ const _: () = {
             && sync.scope() as u8 == Scope::Sys as u8
     );
     assert!(size_of::<Op>() == 4);
-    assert!(size_of::<GlobalState>() == 168 && align_of::<GlobalState>() == 8);
+    assert!(size_of::<GlobalState>() == 184 && align_of::<GlobalState>() == 8);
     assert!(align_of::<ThreadState>() == 8 && align_of::<Snapshot>() == 8);
     // Model checks have smaller ones.
     assert!(

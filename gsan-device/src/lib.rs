@@ -23,6 +23,7 @@ pub mod copies;
 pub mod detector;
 pub mod halves;
 pub mod machine;
+pub mod multicast;
 pub mod mutants;
 pub mod reference;
 pub mod report;

@@ -20,6 +20,8 @@ mod reference {
     mod fences;
     #[path = "life.rs"]
     mod life;
+    #[path = "multicast.rs"]
+    mod multicast;
     #[path = "plain.rs"]
     mod plain;
     #[path = "ring.rs"]
@@ -43,6 +45,8 @@ mod wide {
     mod fences;
     #[path = "life.rs"]
     mod life;
+    #[path = "multicast.rs"]
+    mod multicast;
     #[path = "plain.rs"]
     mod plain;
     #[path = "ring.rs"]

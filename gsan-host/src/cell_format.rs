@@ -63,5 +63,27 @@ impl CellFormat {
     }
 }
 
+/// A runtime whose devices share the shadow, and each other's clocks: what it does there reaches the whole system.
+/// (One device has no use for that, and pays for it.)
+pub(crate) fn for_several_devices(runtime: &str) -> String {
+    runtime.replace(".gpu.", ".sys.").replace(".gpu;", ".sys;")
+}
+
 /// Names a folder with runtimes to use instead of the built-in ones, so that freshly built ones can be tested.
 const RUNTIME_VARIABLE: &str = "GSAN_RUNTIME_PTX";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_devices_see_all_that_the_runtime_does() {
+        for format in [CellFormat::Wide, CellFormat::Reference] {
+            let one = format.built_in_runtime();
+            let several = for_several_devices(one);
+            // Nothing else of it changes, and no operation keeps the narrower scope.
+            assert_eq!(several.len(), one.len());
+            assert!(one.contains(".gpu.") && !several.contains(".gpu"));
+        }
+    }
+}

@@ -58,5 +58,5 @@ pub use request::{
     Arg, Buffer, EventId, GraphId, KernelInfo, LaunchId, LaunchSpec, MemoryKind, ModuleId,
     ParamInfo, ReadId, StreamFlags, StreamId, Wait,
 };
-pub use session::{Builder, CellState, Session, ThreadClock, list_devices};
+pub use session::{Builder, CellState, MulticastBuffer, Session, ThreadClock, list_devices};
 pub use tensor::{TensorSpec, TensorType};

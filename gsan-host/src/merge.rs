@@ -80,6 +80,7 @@ pub(crate) fn merge(report: &mut Report, other: Report) {
             saturated: x.saturated.saturating_add(y.saturated),
             early_copy: x.early_copy.saturating_add(y.early_copy),
             unknown_map: x.unknown_map.saturating_add(y.unknown_map),
+            unknown_multicast: x.unknown_multicast.saturating_add(y.unknown_multicast),
         }),
         (x, y) => x.or(y),
     };

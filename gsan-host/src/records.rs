@@ -227,6 +227,7 @@ pub(crate) fn add_counters(stats: &mut Stats, counters: Option<&Counters>, first
         saturated: a.saturated.saturating_add(c.saturated),
         early_copy: a.early_copy.saturating_add(c.early_copies),
         unknown_map: a.unknown_map.saturating_add(c.unknown_maps),
+        unknown_multicast: a.unknown_multicast.saturating_add(c.unknown_multicasts),
     });
 }
 

@@ -275,6 +275,8 @@ pub struct Misses {
     pub early_copy: u64,
     /// Copies through a tensor map that [`crate::Session::tensor_map`] did not make: not checked.
     pub unknown_map: u64,
+    /// Accesses through a multicast address of which the session does not know what it stands for: not checked.
+    pub unknown_multicast: u64,
 }
 
 /// An instruction that is not checked, or only in part.

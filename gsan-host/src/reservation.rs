@@ -147,7 +147,18 @@ impl Reservation {
         if bytes <= self.granule / 4 {
             return self.take_small(device, bytes);
         }
-        let mapped = bytes
+        self.take_apart(device, bytes, bytes)
+    }
+
+    /// The same with a mapping of its own, of at least `mapped` bytes, a power of two's multiple of which is its address if that
+    /// is a multiple of the granule.
+    pub(crate) fn take_apart(
+        &mut self,
+        device: u32,
+        bytes: u64,
+        mapped: u64,
+    ) -> Result<(u64, ToClear)> {
+        let mapped = mapped
             .checked_next_multiple_of(self.granule)
             .unwrap_or(u64::MAX);
         let address = self.take_mapped(device, bytes, mapped)?;

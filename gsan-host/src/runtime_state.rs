@@ -10,8 +10,8 @@ use crate::tensor::TensorTable;
 use bytemuck::{Pod, Zeroable};
 use cust::sys::CUdevice_attribute as Attribute;
 use gsan_device::layout::{
-    BlockEntry, Counters, GlobalState, LAYOUT_VERSION, RaceKey, RaceRecord, Range, ScalarClock,
-    SmSlots, TensorMap, ThreadState,
+    BlockEntry, Counters, GlobalState, LAYOUT_VERSION, Multicast, RaceKey, RaceRecord, Range,
+    ScalarClock, SmSlots, TensorMap, ThreadState,
 };
 use std::rc::Rc;
 
@@ -142,6 +142,7 @@ pub(crate) struct DeviceState {
     _block_table: DeviceMemory,
     // Old range tables stay: a kernel may be looking at them.
     ranges: Vec<DeviceMemory>,
+    multicasts: Option<DeviceMemory>,
     race_keys: DeviceMemory,
     counters: DeviceMemory,
     /// Shared with the watchdog.
@@ -320,6 +321,9 @@ impl DeviceState {
             flags: GlobalState::COUNT_ACCESSES | shared | sc_order,
             tensor_mask: 0,
             tensor_maps: 0,
+            multicasts: 0,
+            num_multicasts: 0,
+            reserved: 0,
         };
         copy_from_host(device, global.address, bytemuck::bytes_of(&state))?;
         Ok(DeviceState {
@@ -330,6 +334,7 @@ impl DeviceState {
             _sync_cells: sync_cells,
             _block_table: block_table,
             ranges: Vec::new(),
+            multicasts: None,
             race_keys,
             counters,
             records,
@@ -351,6 +356,20 @@ impl DeviceState {
         self.state.ranges = table.address;
         self.state.num_ranges = sorted.len() as u32;
         self.ranges.push(table);
+        copy_from_host(
+            &self.device,
+            self.global.address,
+            bytemuck::bytes_of(&self.state),
+        )
+    }
+
+    /// Replaces the table of what multicast addresses stand for. Kernels that were issued before must have ended.
+    pub(crate) fn set_multicasts(&mut self, all: &[Multicast]) -> Result<()> {
+        let table = DeviceMemory::new(&self.device, size_of_val(all) as u64)?;
+        copy_from_host(&self.device, table.address, bytemuck::cast_slice(all))?;
+        self.state.multicasts = table.address;
+        self.state.num_multicasts = all.len() as u32;
+        self.multicasts = Some(table);
         copy_from_host(
             &self.device,
             self.global.address,

@@ -120,7 +120,7 @@ These forms of PTX ISA 9.0 touch global memory, or may, and are listed as **not 
 | bulk copies whose size or coordinates are in other registers than 32-bit ones, or whose map in another than a 64-bit one | what they touch is not understood |
 | `cp.async` whose size is no constant, or whose amount is in an operand of another type than a 32-bit register or a predicate | how much it reads is unknown |
 | `st.bulk` with a generic address | a bulk store; without a state space it may go anywhere |
-| `multimem.ld_reduce`, `multimem.st`, `multimem.red`, `multimem.cp.*` | multicast memory has one address for several devices' memory. What they release or acquire is not followed: findings behind them may be wrong |
+| `multimem.cp.*` (PTX 9.1) | the copy engine writes to the memory of several devices |
 | `tex`, `tld4`, `suld`, `sust`, `sured` | the address comes from a texture or surface |
 | `wmma.load`, `wmma.store` with `.global` or a generic address | which thread accesses which element is not specified |
 | `tensormap.replace`, `tensormap.cp_fenceproxy` with `.global` or a generic address | they change a tensor map, which nothing else reads as data |

@@ -261,6 +261,12 @@ pub mod names {
         COPY_LANDED,
         COPY_LEAVE,
     ];
+    /// `(b64 state, b64 addr, b32 op, b32 site) -> b64 ctx`: before an access of multicast memory
+    pub const MULTIMEM: &str = "__gsan_multimem";
+    /// `(b64 state, b64 addr, b32 op, b32 site, b64 ctx)`: after a strong read of it
+    pub const MULTIMEM_AFTER: &str = "__gsan_multimem_after";
+    /// What a runtime defines that knows of multicast memory, both of them or none.
+    pub const MULTICAST: [&str; 2] = [MULTIMEM, MULTIMEM_AFTER];
     /// Every other function above: what a runtime must define.
     pub const FUNCTIONS: [&str; 8] = [
         BLOCK_ENTER,
@@ -273,9 +279,9 @@ pub mod names {
         DYNAMIC_SIZE,
     ];
     /// Every function above.
-    pub const ALL: [&str; 22] = {
-        let groups: [&[&str]; 4] = [&FUNCTIONS, &INTRA_BLOCK, &CLUSTER, &COPIES];
-        let mut all = [GRID_WAIT; 22];
+    pub const ALL: [&str; 24] = {
+        let groups: [&[&str]; 5] = [&FUNCTIONS, &INTRA_BLOCK, &CLUSTER, &COPIES, &MULTICAST];
+        let mut all = [GRID_WAIT; 24];
         let mut count = 1;
         let mut group = 0;
         while group < groups.len() {

@@ -90,6 +90,11 @@ impl<'o> Options<'o> {
         self.runtime.contains(names::COPY)
     }
 
+    /// Whether accesses of multicast memory have hooks.
+    fn multicast_hooks(&self) -> bool {
+        names::MULTICAST.iter().all(|n| self.runtime.contains(n))
+    }
+
     /// Whether `griddepcontrol.wait` has a hook.
     fn grid_wait(&self) -> bool {
         self.runtime.contains(names::GRID_WAIT)

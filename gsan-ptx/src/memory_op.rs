@@ -69,6 +69,8 @@ pub struct MemoryOp<'i, 'a> {
     pub copy: Option<AsyncCopy<'i, 'a>>,
     /// Carried out later than issued: `st.async`, `red.async`.
     pub asynchronous: bool,
+    /// Of multicast memory: of all that is bound there.
+    pub multicast: bool,
     /// The bytes of it that are accessed, one bit each, where that is not all of them.
     pub used: Option<u32>,
 }
@@ -94,7 +96,7 @@ pub fn type_size(ty: &str) -> Option<u32> {
     Some(match ty {
         "b8" | "u8" | "s8" | "e4m3" | "e5m2" => 1,
         "b16" | "u16" | "s16" | "f16" | "bf16" | "e4m3x2" | "e5m2x2" => 2,
-        "b32" | "u32" | "s32" | "f32" | "f16x2" | "bf16x2" | "tf32" => 4,
+        "b32" | "u32" | "s32" | "f32" | "f16x2" | "bf16x2" | "tf32" | "e4m3x4" | "e5m2x4" => 4,
         "b64" | "u64" | "s64" | "f64" => 8,
         "b128" => 16,
         _ => return None,
@@ -116,6 +118,7 @@ pub fn classify<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
         "bar" | "barrier" if has("warp") => Effect::None,
         "bar" | "barrier" => Effect::Barrier,
         "cp" => copy(instruction),
+        "multimem" => multimem(instruction),
         _ => by_opcode(instruction),
     }
 }
@@ -147,21 +150,6 @@ fn by_opcode<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
         }
         "tex" | "tld4" => Effect::Unsupported("texture reads are not checked"),
         "suld" | "sust" | "sured" => Effect::Unsupported("surface accesses are not checked"),
-        "multimem"
-            if ["st", "red"].iter().any(|m| instruction.has(m)) && !instruction.has("weak") =>
-        {
-            Effect::Unsupported(
-                "accesses to multicast memory are not checked, and what they release is not followed: findings about what \
-                 is read behind them may be wrong",
-            )
-        }
-        "multimem" if instruction.has("ld_reduce") && !instruction.has("weak") => {
-            Effect::Unsupported(
-                "accesses to multicast memory are not checked, and what they acquire is not followed: findings about what is \
-             read behind them may be wrong",
-            )
-        }
-        "multimem" => Effect::Unsupported("accesses to multicast memory are not checked"),
         "tensormap" if shared => Effect::Private(Space::Shared),
         "tensormap" => {
             Effect::Unsupported("changes of a tensor map in global memory are not checked")
@@ -243,7 +231,10 @@ fn size(instruction: &Instruction<'_>) -> Option<(u32, u32)> {
             _ => {
                 if let Some(bytes) = type_size(m) {
                     size = Some(bytes);
-                    packed = if m.ends_with("x2") { 2 } else { 1 };
+                    packed = match m.as_bytes() {
+                        [.., b'x', n @ (b'2' | b'4')] => u32::from(n - b'0'),
+                        _ => 1,
+                    };
                 }
             }
         }
@@ -312,6 +303,7 @@ fn load_store<'i, 'a>(instruction: &'i Instruction<'a>, access: Access) -> Effec
         comparand: None,
         copy: None,
         asynchronous: false,
+        multicast: false,
         used: None,
     };
     op.leave_out(used::named_elements(instruction, load, size));
@@ -364,6 +356,7 @@ fn atomic<'i, 'a>(instruction: &'i Instruction<'a>, returns: bool) -> Effect<'i,
         comparand,
         copy: None,
         asynchronous: false,
+        multicast: false,
         used: None,
     })
 }
@@ -390,6 +383,35 @@ fn async_store<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
             order: order(instruction).unwrap_or(Order::Relaxed),
             scope: scope(instruction).unwrap_or(Scope::Sys),
             asynchronous: true,
+            ..op
+        }),
+        other => other,
+    }
+}
+
+/// `multimem`: weak where nothing is said, but for a reduction, which is relaxed. What else is done to that memory is done by other
+/// devices too, so that all of them count as operations of system scope.
+fn multimem<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
+    let has = |m| instruction.has(m);
+    let accessed = if has("cp") {
+        return Effect::Unsupported(
+            "copies and reductions by the copy engine to multicast memory are not checked",
+        );
+    } else if has("ld_reduce") {
+        load_store(instruction, Access::Load)
+    } else if has("red") {
+        atomic(instruction, false)
+    } else {
+        load_store(instruction, Access::Store)
+    };
+    match accessed {
+        Effect::Access(op) => Effect::Access(MemoryOp {
+            scope: if op.is_strong() {
+                Scope::Sys
+            } else {
+                Scope::None
+            },
+            multicast: true,
             ..op
         }),
         other => other,
@@ -456,6 +478,7 @@ fn plain<'i, 'a>(
         comparand: None,
         copy,
         asynchronous: false,
+        multicast: false,
         used: None,
     })
 }

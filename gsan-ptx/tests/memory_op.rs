@@ -386,10 +386,9 @@ fn what_touches_global_memory_and_is_not_checked() {
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add [%rd1], [%r1], %r2;",
         "st.async.release.sys.global [%rd1], %r1;",
         "st.bulk.weak [%rd1], %rd2, 0;",
-        "multimem.ld_reduce.global.add.f32 %f1, [%rd1];",
-        "multimem.st.global.f32 [%rd1], %f1;",
-        "multimem.red.global.add.f32 [%rd1], %f1;",
-        "multimem.red.release.sys.global.add.f32 [%rd1], %f1;",
+        "multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;",
+        "multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r1], %r2;",
+        "multimem.st.global.q7 [%rd1], %f1;",
         "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];",
         "tld4.r.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];",
         "suld.b.1d.b32.trap %r1, [%rd1, {%r2}];",
@@ -453,29 +452,6 @@ fn asynchronous_stores_to_global_memory_release() {
     let done = gsan_ptx::instrument(&text, &gsan_ptx::Options::new(common::STUB, "t")).unwrap();
     assert_eq!((done.sites.len(), done.stats.strong), (1, 1));
     assert!(done.text.contains("__gsan_sync_before") && done.unsupported[0].partly);
-    // What is not followed says so.
-    for (text, what) in [
-        (
-            "multimem.red.release.sys.global.add.f32 [%rd1], %f1;",
-            "release",
-        ),
-        ("multimem.st.global.f32 [%rd1], %f1;", "release"),
-        (
-            "multimem.ld_reduce.acquire.sys.global.add.f32 %f1, [%rd1];",
-            "acquire",
-        ),
-    ] {
-        let done = gsan_ptx::instrument(
-            &common::kernel(text),
-            &gsan_ptx::Options::new(common::STUB, "t"),
-        )
-        .unwrap();
-        let why = &done.unsupported[0].why;
-        assert!(
-            why.contains(&format!("what they {what} is not followed")),
-            "{text}: {why}"
-        );
-    }
 }
 
 #[test]

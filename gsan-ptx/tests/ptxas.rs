@@ -243,9 +243,14 @@ fn odd_forms_assemble() {
          W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra W; @%p1 mbarrier.test_wait.shared.b64 %p1, [m+8], %rd1;
          mapa.shared::cluster.u32 %r2, %r3, 1; cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r2], [%r1], 64, [%r2]; ret;",
     );
+    let multimem = kernel(
+        "ld.param.u64 %rd1, [p]; @%p1 multimem.ld_reduce.acquire.sys.global.add.v2.f32 {%f1, %f2}, [%rd1+8]; multimem.st.weak.global.b32 [%rd1], %r1;
+         multimem.ld_reduce.global.min.s32 %r1, [%rd1]; @!%p1 multimem.red.release.gpu.add.u64 [%rd1], %rd1; multimem.st.release.sys.global.f32 [%rd1], %f1; ret;",
+    );
     check(
         &ptxas,
         vec![
+            ("multimem.ptx".into(), multimem),
             ("copies.ptx".into(), copies),
             ("async.ptx".into(), asynchronous),
             ("odd.ptx".into(), odd),

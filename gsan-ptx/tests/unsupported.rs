@@ -89,8 +89,8 @@ fn forms_beyond_the_corpus_are_listed_as_the_page_says() {
             "st.bulk.weak [%rd1], %rd2, 0;",
         ),
         (
-            "`multimem.red`",
-            "multimem.red.release.sys.global.add.f32 [%rd1], %f1;",
+            "`multimem.cp.*`",
+            "multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;",
         ),
         ("`sust`", "sust.b.1d.b32.trap [%rd1, {%r2}], %r1;"),
         (
@@ -151,6 +151,7 @@ fn forms_beyond_the_corpus_are_listed_as_the_page_says() {
         "barrier.cluster.arrive; barrier.cluster.wait;",
         "mbarrier.test_wait.acquire.cluster.shared::cta.b64 %p1, [%r1], %rd2;",
         "griddepcontrol.wait; griddepcontrol.launch_dependents;",
+        "multimem.red.release.sys.global.add.f32 [%rd1], %f1;",
     ] {
         let body = format!("ld.global.u32 %r8, [%rd8];\n{text}");
         let done = instrument(&common::kernel(&body), &Options::new(STUB, "t")).unwrap();

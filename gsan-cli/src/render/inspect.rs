@@ -101,13 +101,14 @@ fn write_global(out: &mut String, s: &GlobalState, c: &Counters) {
     line(
         "approximations",
         format!(
-            "shared-slot {}, slot-reuse {}, ring-wrap {}, saturated {}, early-copy {}, unknown-map {}, dropped records {}",
+            "shared-slot {}, slot-reuse {}, ring-wrap {}, saturated {}, early-copy {}, unknown-map {}, unknown-multicast {}, dropped records {}",
             c.shared_slot,
             c.slot_reuse,
             c.ring_wrap,
             c.saturated,
             c.early_copies,
             c.unknown_maps,
+            c.unknown_multicasts,
             c.dropped
         ),
     );

@@ -58,6 +58,7 @@ fn global(s: &GlobalState, c: &Counters) -> Value {
             "saturated": c.saturated,
             "early-copy": c.early_copies,
             "unknown-map": c.unknown_maps,
+            "unknown-multicast": c.unknown_multicasts,
             "dropped_records": c.dropped,
         },
     })

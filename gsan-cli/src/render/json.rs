@@ -236,6 +236,7 @@ impl Document {
                         ("saturated", m.saturated),
                         ("early-copy", m.early_copy),
                         ("unknown-map", m.unknown_map),
+                        ("unknown-multicast", m.unknown_multicast),
                     ]
                     .map(|(name, n)| (name.to_string(), n))
                     .into()

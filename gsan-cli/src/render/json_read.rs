@@ -136,6 +136,7 @@ fn misses(by_class: BTreeMap<String, u64>) -> Misses {
         saturated: of("saturated"),
         early_copy: of("early-copy"),
         unknown_map: of("unknown-map"),
+        unknown_multicast: of("unknown-multicast"),
     }
 }
 

@@ -63,7 +63,7 @@ fn the_document_has_the_specified_fields() {
                         "non_coherent": 6 } },
                 "checked_accesses": 4096, "unchecked_accesses": 0,
             "misses": { "shared-slot": 0, "slot-reuse": 0, "ring-wrap": 0, "saturated": 0, "early-copy": 0,
-            "unknown-map": 0 }, "dropped_records": 0 })
+            "unknown-map": 0, "unknown-multicast": 0 }, "dropped_records": 0 })
     );
     assert_eq!(value["unsupported"], json!([]));
 }

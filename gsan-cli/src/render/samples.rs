@@ -179,6 +179,7 @@ pub fn broken_report() -> Report {
             saturated: 0,
             early_copy: 0,
             unknown_map: 0,
+            unknown_multicast: 0,
         }),
         dropped_records: Some(1),
     };

@@ -569,6 +569,11 @@ fn write_misses(out: &mut String, m: &Misses) {
             m.unknown_map,
             "bulk copies through a tensor map that gsan did not see made: not checked",
         ),
+        (
+            "unknown-multicast",
+            m.unknown_multicast,
+            "multimem accesses to multicast memory that gsan did not see bound: not checked",
+        ),
     ];
     if classes.iter().all(|(_, n, _)| *n == 0) {
         return;

@@ -145,7 +145,8 @@ impl<'a> Issuer<'a> {
                 let at = self.address(*buffer)?;
                 let stream = step.stream.map(|s| self.streams[s]);
                 self.session.free(at.address, stream)?;
-                self.live[*buffer] = false;
+                let parts = self.prepared.scenario.buffers[*buffer].devices.len();
+                self.live[*buffer..=*buffer + parts].fill(false);
                 Ok(())
             }
             Action::Allocate { buffer } => self.allocate(*buffer),
@@ -308,10 +309,13 @@ impl<'a> Issuer<'a> {
         }
     }
 
-    /// Allocates a buffer and gives it its initial content.
+    /// Allocates a buffer.
     fn allocate(&mut self, index: usize) -> host::Result<()> {
         let wanted = &self.prepared.scenario.buffers[index];
         let kind = match wanted.memory {
+            Memory::Multicast => return self.allocate_multicast(index),
+            // It came with the whole.
+            Memory::Part => return Ok(()),
             Memory::Device => MemoryKind::Device,
             Memory::Pinned => MemoryKind::Pinned,
             Memory::Managed => MemoryKind::Managed,
@@ -320,6 +324,31 @@ impl<'a> Issuer<'a> {
         let got = self
             .session
             .alloc(&wanted.name, wanted.bytes(), kind, wanted.device)?;
+        self.fill(index, got)
+    }
+
+    /// A multicast buffer, with its parts, which stand behind it.
+    fn allocate_multicast(&mut self, index: usize) -> host::Result<()> {
+        let wanted = &self.prepared.scenario.buffers[index];
+        let got = self
+            .session
+            .alloc_multicast(&wanted.name, wanted.bytes(), &wanted.devices)?;
+        self.buffers[index] = Some(host::Buffer {
+            address: got.address,
+            bytes: got.bytes,
+            kind: MemoryKind::Device,
+            device: wanted.device,
+        });
+        self.live[index] = true;
+        for (part, buffer) in (index + 1..).zip(got.parts) {
+            self.fill(part, buffer)?;
+        }
+        Ok(())
+    }
+
+    /// Its initial content.
+    fn fill(&mut self, index: usize, got: host::Buffer) -> host::Result<()> {
+        let wanted = &self.prepared.scenario.buffers[index];
         self.buffers[index] = Some(got);
         self.live[index] = true;
         if matches!(wanted.init, Init::Zero | Init::File(_)) {

@@ -116,6 +116,8 @@ pub struct Buffer {
     pub device: u32,
     /// Kind of memory.
     pub memory: Memory,
+    /// Of a multicast buffer: the devices of its parts, which are the next buffers.
+    pub devices: Vec<u32>,
     /// Line of the scenario; 0 in the one-kernel form.
     pub line: u32,
 }
@@ -140,6 +142,11 @@ pub enum Memory {
     Managed,
     /// Device memory that is not from gsan's allocator.
     Foreign,
+    /// An address that stands for a buffer on each of several devices.
+    Multicast,
+    /// One of those buffers.
+    #[serde(skip)]
+    Part,
 }
 
 /// `[[stream]]`, or a stream that a step named.

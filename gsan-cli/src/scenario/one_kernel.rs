@@ -208,6 +208,7 @@ impl OneKernel<'_> {
                         init: init.clone(),
                         device: 0,
                         memory: Memory::Device,
+                        devices: Vec::new(),
                         line: 0,
                     });
                     Arg::Buffer(BufferRef {

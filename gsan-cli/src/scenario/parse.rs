@@ -19,6 +19,8 @@ use toml::Spanned;
 mod expectations;
 #[path = "parse_graph.rs"]
 mod graphs;
+#[path = "parse_multicast.rs"]
+mod multicasts;
 #[path = "parse_step.rs"]
 mod steps;
 #[path = "parse_tensor.rs"]
@@ -274,7 +276,8 @@ impl Resolver<'_> {
     }
 
     fn buffer(&mut self, raw: Spanned<raw::Buffer>) -> Result<()> {
-        let line = self.place.line(&raw.span());
+        let span = raw.span();
+        let line = self.place.line(&span);
         let raw = raw.into_inner();
         let name = raw.name.get_ref().clone();
         if self.scenario.buffers.iter().any(|b| b.name == name) {
@@ -302,16 +305,17 @@ impl Resolver<'_> {
             },
         };
         let device = self.device_number(&raw.device)?;
-        self.scenario.buffers.push(Buffer {
+        let buffer = Buffer {
             name,
             ty,
             len,
             init,
             device,
             memory: raw.memory,
+            devices: Vec::new(),
             line,
-        });
-        Ok(())
+        };
+        multicasts::declare(self, buffer, &raw.devices, &span)
     }
 
     fn stream(&mut self, raw: Spanned<raw::Stream>) -> Result<()> {
@@ -353,6 +357,19 @@ impl Resolver<'_> {
     fn find_buffer(&self, name: &Spanned<String>) -> Result<usize> {
         self.buffer_named(name.get_ref())
             .ok_or_else(|| self.no_buffer(name.get_ref(), &name.span()))
+    }
+
+    /// The same of one that has memory of its own.
+    fn find_memory(&self, name: &Spanned<String>) -> Result<usize> {
+        let buffer = self.find_buffer(name)?;
+        multicasts::has_memory(self, buffer, &name.span())
+    }
+
+    /// `name` or `name+BYTES` of such a one.
+    fn memory_ref(&self, text: &str, span: &Range<usize>) -> Result<BufferRef> {
+        let at = self.buffer_ref(text, span)?;
+        multicasts::has_memory(self, at.buffer, span)?;
+        Ok(at)
     }
 
     fn buffer_named(&self, name: &str) -> Option<usize> {

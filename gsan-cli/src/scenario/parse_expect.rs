@@ -1,7 +1,7 @@
 //! `[expect]`.
 
 use super::steps::number;
-use super::{Resolver, listed};
+use super::{Resolver, listed, multicasts};
 use crate::failure::Result;
 use crate::names::Named;
 use crate::scenario::model::*;
@@ -147,6 +147,7 @@ fn expected_value(r: &Resolver<'_>, raw: &Spanned<raw::Value>) -> Result<Expecte
             format_args!("there is no buffer `{}`; {known}", raw.buffer.get_ref()),
         )
     })?;
+    multicasts::has_memory(r, buffer, &raw.buffer.span())?;
     let shape = &r.scenario.buffers[buffer];
     let given = raw.values.get_ref();
     if given.len() as u64 > shape.len {

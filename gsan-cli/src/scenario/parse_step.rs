@@ -1,6 +1,6 @@
 //! `[[step]]` entries.
 
-use super::{Resolver, graphs, listed};
+use super::{Resolver, graphs, listed, multicasts};
 use crate::element::{ElementType, Init, Number};
 use crate::failure::Result;
 use crate::scenario::model::*;
@@ -257,7 +257,7 @@ fn action(
         }
         Kind::Synchronize => Action::Synchronize(sync_target(r, &named(&raw.synchronize))?),
         Kind::Memset => {
-            let buffer = r.find_buffer(&named(&raw.memset))?;
+            let buffer = r.find_memory(&named(&raw.memset))?;
             let value = match &raw.value {
                 None => 0,
                 Some(v) => match v.get_ref() {
@@ -273,11 +273,11 @@ fn action(
         }
         Kind::Copy => copy(r, raw, span)?,
         Kind::ReadBack => Action::ReadBack {
-            buffer: r.find_buffer(&named(&raw.read_back))?,
+            buffer: r.find_memory(&named(&raw.read_back))?,
         },
         Kind::Free => {
             let name = named(&raw.free);
-            let buffer = r.find_buffer(&name)?;
+            let buffer = multicasts::is_whole(r, r.find_buffer(&name)?, &name)?;
             if !std::mem::replace(&mut live[buffer], false) {
                 return Err(r.place.error(
                     &name.span(),
@@ -288,7 +288,7 @@ fn action(
         }
         Kind::Allocate => {
             let name = named(&raw.allocate);
-            let buffer = r.find_buffer(&name)?;
+            let buffer = multicasts::is_whole(r, r.find_buffer(&name)?, &name)?;
             if std::mem::replace(&mut live[buffer], true) {
                 let message = format!("`{}` is allocated already; `free` it first", name.get_ref());
                 return Err(r.place.error(&name.span(), message));
@@ -298,7 +298,7 @@ fn action(
         Kind::Query => Action::Query(sync_target(r, &named(&raw.query))?),
         Kind::Forget => {
             let name = named(&raw.forget);
-            let at = r.buffer_ref(name.get_ref(), &name.span())?;
+            let at = r.memory_ref(name.get_ref(), &name.span())?;
             let room = r.scenario.buffers[at.buffer].bytes() - at.offset;
             let bytes = raw.bytes.as_ref().map_or(room, |b| *b.get_ref());
             if bytes > room {
@@ -357,8 +357,8 @@ fn copy(r: &Resolver<'_>, raw: &raw::Step, span: &Range<usize>) -> Result<Action
         return Err(r.place.error(span, "`copy` needs { from, to, bytes }"));
     };
     let raw = copy.get_ref();
-    let from = r.buffer_ref(raw.from.get_ref(), &raw.from.span())?;
-    let to = r.buffer_ref(raw.to.get_ref(), &raw.to.span())?;
+    let from = r.memory_ref(raw.from.get_ref(), &raw.from.span())?;
+    let to = r.memory_ref(raw.to.get_ref(), &raw.to.span())?;
     let room = |at: BufferRef| r.scenario.buffers[at.buffer].bytes() - at.offset;
     let bytes = match &raw.bytes {
         Some(b) => *b.get_ref(),

@@ -23,7 +23,7 @@ pub(super) fn tensor(r: &Resolver<'_>, table: &toml::Table, span: &Range<usize>)
     let Some(name) = table.get("tensor").and_then(toml::Value::as_str) else {
         return Err(here("`tensor` is a buffer, \"data\" or \"data+16\"".into()));
     };
-    let at = r.buffer_ref(name, span)?;
+    let at = r.memory_ref(name, span)?;
     let list = |key: &str| -> Result<Vec<u64>> {
         let wrong = || {
             here(format!(

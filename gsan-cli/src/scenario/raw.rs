@@ -61,6 +61,7 @@ pub(super) struct Buffer {
     pub len: Spanned<u64>,
     pub init: Option<Spanned<String>>,
     pub device: Option<Spanned<u32>>,
+    pub devices: Option<Spanned<Vec<Spanned<u32>>>>,
     #[serde(default)]
     pub memory: Memory,
 }

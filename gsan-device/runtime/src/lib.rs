@@ -7,7 +7,7 @@ use gsan_device::clock::State;
 use gsan_device::layout::{NO_SITE, Op};
 use gsan_device::machine::Machine;
 use gsan_device::nvptx::{Format, Nvptx};
-use gsan_device::{block, cluster, copies, detector};
+use gsan_device::{block, cluster, copies, detector, multicast};
 
 /// By the block's first thread, before the first barrier.
 #[unsafe(no_mangle)]
@@ -161,6 +161,18 @@ pub extern "C" fn __gsan_copy_landed(state: u64) {
 #[unsafe(no_mangle)]
 pub extern "C" fn __gsan_copy_leave(state: u64) {
     copies::leave::<Format, _>(State::at(Nvptx, state));
+}
+
+/// Before an access of multicast memory; the result goes to [`__gsan_multimem_after`].
+#[unsafe(no_mangle)]
+pub extern "C" fn __gsan_multimem(state: u64, addr: u64, op: u32, site: u32) -> u64 {
+    multicast::before::<Format, _>(State::at(Nvptx, state), addr, Op(op), site)
+}
+
+/// After a strong read of multicast memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn __gsan_multimem_after(state: u64, addr: u64, op: u32, site: u32, context: u64) {
+    multicast::after::<Format, _>(State::at(Nvptx, state), addr, Op(op), site, context);
 }
 
 /// Before a thread leaves the kernel.

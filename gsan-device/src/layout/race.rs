@@ -142,6 +142,6 @@ pub struct Counters {
     pub early_copies: u64,
     /// Copies through a tensor map that the host does not know: not checked.
     pub unknown_maps: u64,
-    /// Zero.
-    pub reserved: u64,
+    /// Accesses to multicast memory (`multimem`) of which the host does not know what it stands for: not checked.
+    pub unknown_multicasts: u64,
 }

@@ -64,12 +64,18 @@ pub struct GlobalState {
     pub tensor_mask: u32,
     /// [`TensorMap`](super::TensorMap)s, hashed by their bits; 0: there are none.
     pub tensor_maps: u64,
+    /// [`Multicast`]s: what `multimem` instructions access.
+    pub multicasts: u64,
+    /// Number of those.
+    pub num_multicasts: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 impl GlobalState {
     /// Count checked and unchecked accesses.
     pub const COUNT_ACCESSES: u32 = 1;
-    /// Several devices share the shadow: the runtime's own atomics use system scope.
+    /// Several devices share the shadow: the host has widened the runtime's own atomics and fences to system scope.
     pub const SHARED_SHADOW: u32 = 2;
     /// Each `fence.sc` synchronises with the next, as PTX has it. Without it two of them synchronise as C++'s do: only
     /// through a value that one side wrote and the other read.
@@ -86,6 +92,18 @@ pub struct Range {
     pub size: u64,
     /// The cell of the word that holds `start`.
     pub shadow: u64,
+}
+
+/// Memory of one device that is bound to a range of multicast addresses. A range has one of these for each device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Multicast {
+    /// First multicast address.
+    pub start: u64,
+    /// Bytes.
+    pub size: u64,
+    /// The memory's own address.
+    pub memory: u64,
 }
 
 /// Which slots of a multiprocessor are taken.

@@ -262,19 +262,24 @@ impl Physical {
             sys::cuMemMap(address, bytes as usize, 0, handle, 0)
         })?;
         physical.mapped = true;
-        let access: Vec<sys::CUmemAccessDesc> = users
-            .iter()
-            .map(|user| sys::CUmemAccessDesc {
-                location: location(user),
-                flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-            })
-            .collect();
-        // SAFETY: the list is alive and has the length that is passed.
-        check("cuMemSetAccess", unsafe {
-            sys::cuMemSetAccess(address, bytes as usize, access.as_ptr(), access.len())
-        })?;
+        allow(address, bytes, users)?;
         Ok(physical)
     }
+}
+
+/// Lets all of `users` read and write what is mapped there.
+pub(super) fn allow(address: u64, bytes: u64, users: &[Rc<Device>]) -> Result<()> {
+    let access: Vec<sys::CUmemAccessDesc> = users
+        .iter()
+        .map(|user| sys::CUmemAccessDesc {
+            location: location(user),
+            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        })
+        .collect();
+    // SAFETY: the list is alive and has the length that is passed.
+    check("cuMemSetAccess", unsafe {
+        sys::cuMemSetAccess(address, bytes as usize, access.as_ptr(), access.len())
+    })
 }
 
 impl Drop for Physical {

@@ -6,6 +6,7 @@
 mod device;
 mod memory;
 mod module;
+mod multicast;
 mod stream;
 
 pub(crate) use device::{Device, device_count};
@@ -14,6 +15,7 @@ pub(crate) use memory::{
     copy_to_host, fill, fill_async,
 };
 pub(crate) use module::{Function, Module};
+pub(crate) use multicast::MulticastMemory;
 pub(crate) use stream::{Event, Stream};
 
 use crate::error::{Error, Result};

@@ -4,7 +4,7 @@ use super::launch::LaunchRing;
 use super::memory::Service;
 use super::{Checked, Session, reporting};
 use crate::catalogue::Catalogue;
-use crate::cell_format::CellFormat;
+use crate::cell_format::{CellFormat, for_several_devices};
 use crate::clocks::Clocks;
 use crate::driver::{Device, device_count};
 use crate::error::{Error, Result};
@@ -168,7 +168,10 @@ impl Builder {
                 a.enable_peer(b)?;
             }
         }
-        let runtime = self.cell.runtime()?;
+        let mut runtime = self.cell.runtime()?;
+        if devices.len() > 1 {
+            runtime = for_several_devices(&runtime).into();
+        }
         let checked = if self.instrument {
             Some(self.checked(&devices)?)
         } else {
@@ -183,6 +186,7 @@ impl Builder {
             clocks: Clocks::new(),
             modules: Vec::new(),
             checked,
+            multicasts: Vec::new(),
             live: BTreeMap::new(),
             devices,
             catalogue,

@@ -21,7 +21,7 @@ pub(super) struct Live {
 }
 
 /// What keeps a buffer's memory.
-enum Holder {
+pub(super) enum Holder {
     Reservation,
     // Held, never looked at.
     Owned {
@@ -116,15 +116,7 @@ impl Session {
         }
         let result = self.allocate(bytes, kind, device);
         let (address, holder) = self.noted(result)?;
-        self.live.insert(
-            address,
-            Live {
-                bytes,
-                device,
-                holder,
-            },
-        );
-        self.names().add_memory(name, address, bytes);
+        self.keep(name, address, bytes, device, holder);
         Ok(Buffer {
             address,
             bytes,
@@ -133,17 +125,47 @@ impl Session {
         })
     }
 
+    /// A new buffer.
+    pub(super) fn keep(
+        &mut self,
+        name: &str,
+        address: u64,
+        bytes: u64,
+        device: u32,
+        holder: Holder,
+    ) {
+        let live = Live {
+            bytes,
+            device,
+            holder,
+        };
+        self.live.insert(address, live);
+        self.names().add_memory(name, address, bytes);
+    }
+
+    /// Memory of the reservation; `mapped` bytes for it alone, if that is asked for. [`Error::Ended`] in a session that has none.
+    pub(super) fn take_reserved(
+        &mut self,
+        index: u32,
+        bytes: u64,
+        mapped: Option<u64>,
+    ) -> Result<(u64, Holder)> {
+        let checked = self.checked.as_mut().ok_or(Error::Ended)?;
+        let (address, to_clear) = match mapped {
+            Some(mapped) => checked.reservation.take_apart(index, bytes, mapped)?,
+            None => checked.reservation.take(index, bytes)?,
+        };
+        if let Err(e) = checked.services[index as usize].clear(to_clear) {
+            checked.reservation.give_back(address);
+            return Err(e);
+        }
+        Ok((address, Holder::Reservation))
+    }
+
     fn allocate(&mut self, bytes: u64, kind: MemoryKind, index: u32) -> Result<(u64, Holder)> {
         let device = self.device(index)?.clone();
-        if kind == MemoryKind::Device
-            && let Some(checked) = &mut self.checked
-        {
-            let (address, to_clear) = checked.reservation.take(index, bytes)?;
-            if let Err(e) = checked.services[index as usize].clear(to_clear) {
-                checked.reservation.give_back(address);
-                return Err(e);
-            }
-            return Ok((address, Holder::Reservation));
+        if kind == MemoryKind::Device && self.checked.is_some() {
+            return self.take_reserved(index, bytes, None);
         }
         let (address, memory): (u64, Box<dyn std::any::Any>) = match kind {
             MemoryKind::Device | MemoryKind::Foreign => {
@@ -174,7 +196,15 @@ impl Session {
     /// waits.
     pub fn free(&mut self, address: u64, stream: Option<StreamId>) -> Result<()> {
         let _armed = self.begin()?;
+        if let Some(freed) = self.free_multicast(address, stream) {
+            return freed;
+        }
         let device = match self.live.get(&address) {
+            Some(live) if let Some(at) = self.multicast_with(address, live.bytes) => {
+                return Err(Error::Configuration(format!(
+                    "the buffer at 0x{address:x} is a part of the multicast memory at 0x{at:x}, which must be freed instead"
+                )));
+            }
             Some(Live {
                 holder: Holder::Variable,
                 ..
@@ -229,15 +259,7 @@ impl Session {
 
     /// Lets a module's variable be read and written like a buffer.
     pub(super) fn add_variable(&mut self, name: &str, address: u64, bytes: u64, device: u32) {
-        self.live.insert(
-            address,
-            Live {
-                bytes,
-                device,
-                holder: Holder::Variable,
-            },
-        );
-        self.names().add_memory(name, address, bytes);
+        self.keep(name, address, bytes, device, Holder::Variable);
     }
 
     /// The device of the live buffer that holds all of the range.

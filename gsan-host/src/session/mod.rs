@@ -11,6 +11,7 @@ mod inspect;
 mod launch;
 mod memory;
 mod modules;
+mod multicast;
 mod order;
 mod past_end;
 mod reporting;
@@ -19,6 +20,7 @@ mod touch;
 
 pub use build::{Builder, OnExpiry, list_devices};
 pub use inspect::{CellState, ThreadClock};
+pub use multicast::MulticastBuffer;
 
 use crate::catalogue::Catalogue;
 use crate::clocks::Clocks;
@@ -55,6 +57,7 @@ pub struct Session {
     clocks: Clocks<Storage>,
     graphs: Vec<graph::Instance>,
     modules: Vec<LoadedModule>,
+    multicasts: Vec<multicast::Bound>,
     checked: Option<Checked>,
     live: BTreeMap<u64, Live>,
     devices: Vec<Rc<Device>>,

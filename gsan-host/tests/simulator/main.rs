@@ -10,5 +10,6 @@ mod inspection;
 mod launches;
 mod linking;
 mod memory;
+mod multicast;
 mod order;
 mod support;

@@ -273,6 +273,19 @@ impl<'e> Emitter<'e> {
         self.call(Some(CONTEXT[piece]), names::SYNC_BEFORE, arguments);
     }
 
+    pub(super) fn multimem(&mut self, address: &str, op: OpWord, site: usize, piece: usize) {
+        self.needs.state = true;
+        self.needs.contexts = self.needs.contexts.max(piece + 1);
+        let arguments = format_args!("{STATE}, {address}, {}, {site}", op.0);
+        self.call(Some(CONTEXT[piece]), names::MULTIMEM, arguments);
+    }
+
+    pub(super) fn multimem_after(&mut self, op: OpWord, site: usize, piece: usize) {
+        let (op, context) = (op.0, CONTEXT[piece]);
+        let arguments = format_args!("{STATE}, {ADDRESS}, {op}, {site}, {context}");
+        self.call(None, names::MULTIMEM_AFTER, arguments);
+    }
+
     /// `success` is an immediate or [`Emitter::cas_success`]'s register.
     pub(super) fn sync_after(&mut self, op: OpWord, site: usize, piece: usize, success: &str) {
         let (op, context) = (op.0, CONTEXT[piece]);

@@ -44,6 +44,7 @@ pub(super) struct Walker<'m, 'e> {
     pub(super) copies_end: bool,
     /// The hooks of a thread that leaves with copies under way.
     copies_left: Vec<&'static str>,
+    multicast_hooks: bool,
     stale_nc: bool,
     grid_wait: bool,
     /// The runtime is linked, so that calls cost no registers.
@@ -97,6 +98,7 @@ impl<'m, 'e> Walker<'m, 'e> {
             copy_hooks: false,
             copies_end: false,
             copies_left: Vec::new(),
+            multicast_hooks: false,
             stale_nc: true,
             grid_wait: false,
             apart: false,
@@ -128,6 +130,7 @@ impl<'m, 'e> Walker<'m, 'e> {
         .into_iter()
         .filter_map(|(possible, hook)| possible.then_some(hook))
         .collect();
+        self.multicast_hooks = options.multicast_hooks();
         self.grid_wait = options.grid_wait();
         self.stale_nc = options.stale_nc;
         self.apart = options.apart;
@@ -366,6 +369,12 @@ impl<'m, 'e> Walker<'m, 'e> {
             }
             return;
         }
+        if op.multicast && !self.multicast_hooks {
+            self.out.stats.unsupported += 1;
+            let why = "accesses to multicast memory are not checked with this runtime, and what they release or acquire is not \
+                       followed";
+            return self.list(instruction.span.clone(), why, false);
+        }
         if op.non_coherent && !self.stale_nc {
             self.out.stats.non_coherent += 1;
             return;
@@ -398,7 +407,7 @@ impl<'m, 'e> Walker<'m, 'e> {
 
         let base = self.base(op.address);
         let after = op.is_strong() && op.returns;
-        let far = self.cluster_reaches(op);
+        let far = !op.multicast && self.cluster_reaches(op);
         let releases = far && self.cluster_releases(op);
         let comparand = if after {
             op.comparand.and_then(scalar_text)
@@ -423,6 +432,7 @@ impl<'m, 'e> Walker<'m, 'e> {
                     emit.with_state_in_cluster(address, names::CLUSTER_RELEASE);
                 }
                 match amount {
+                    _ if op.multicast => emit.multimem(address, word, site, n),
                     _ if op.is_strong() => emit.sync_before(address, word, site, n),
                     Amount::Unless { predicate, negated } => {
                         emit.unless(predicate, negated, |emit| emit.access(address, word, site));
@@ -462,6 +472,10 @@ impl<'m, 'e> Walker<'m, 'e> {
             for (n, piece) in op.pieces().enumerate() {
                 emit.add_offset(i64::from(piece.offset) - at);
                 at = piece.offset.into();
+                if op.multicast {
+                    emit.multimem_after(word_of(&piece), site, n);
+                    continue;
+                }
                 emit.sync_after(word_of(&piece), site, n, success);
             }
             if far {

@@ -162,7 +162,7 @@ impl<'a> Checked<'a> {
 
 /// `None` for what is never left out and leaves nothing else out.
 fn check<'a>(op: &MemoryOp<'_, 'a>, piece: &Piece, guard: Option<Guard<'a>>) -> Option<Check<'a>> {
-    if op.is_strong() || op.copy.is_some() {
+    if op.is_strong() || op.copy.is_some() || op.multicast {
         return None;
     }
     let from = op.address.offset.checked_add(piece.offset.into())?;
