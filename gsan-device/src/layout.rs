@@ -71,7 +71,8 @@ const _: () = {
     // Model checks have smaller ones.
     assert!(
         cfg!(loom)
-            || (size_of::<ThreadState>() == 576 + 16 + 64 + 2048 + 3 * 128 + 256 + 4096 + 8 * 32 + 8
+            || (size_of::<ThreadState>()
+                == 576 + 16 + 64 + 2048 + 3 * 128 + 256 + 4096 + 8 * 32 + 8
                 && size_of::<Snapshot>() == 144)
     );
     assert!(size_of::<Tenant>() == 28);

@@ -82,13 +82,14 @@ fn write<M: Machine>(
     m.store64(field!(record, RaceRecord, address), addr);
 
     let side = field!(record, RaceRecord, current);
-    own_side(me, side, op, site, me.epoch(), launch, module);
-    store3(m, field!(side, RaceSide, thread), m.thread());
-    if site == NO_SITE {
+    let what = if site == NO_SITE {
         // A host operation: which of the touching kernel's threads it was means nothing.
-        let known = RaceSide::LAUNCH | RaceSide::OP;
-        m.store32(field!(side, RaceSide, known), known);
-    }
+        RaceSide::LAUNCH | RaceSide::OP
+    } else {
+        RaceSide::KERNEL_SIDE
+    };
+    own_side(me, side, op, site, me.epoch(), launch, module, what);
+    store3(m, field!(side, RaceSide, thread), m.thread());
     let prior = conflict.prior;
     other_side(me, field!(record, RaceRecord, prior), prior);
 
@@ -102,11 +103,10 @@ fn write<M: Machine>(
     if let Some(half) = half {
         m.store64(field!(record, RaceRecord, flag_address), half.address);
         if conflict.class == RaceClass::MissingAcquire {
-            own_side(me, flag, half.op, half.site, half.epoch, launch, module);
+            let what = RaceSide::KERNEL_SIDE & !RaceSide::THREAD | RaceSide::LINEAR_THREAD;
+            let (op, site, epoch) = (half.op, half.site, half.epoch);
+            own_side(me, flag, op, site, epoch, launch, module, what);
             store3(m, field!(flag, RaceSide, thread), [half.linear, 0, 0]);
-            let known = m.load32(field!(flag, RaceSide, known));
-            let known = known & !RaceSide::THREAD | RaceSide::LINEAR_THREAD;
-            m.store32(field!(flag, RaceSide, known), known);
         } else {
             let write = Prior {
                 thread: (half.source >> 32) as u32,
@@ -128,7 +128,8 @@ fn known(value: u32, unknown: u32) -> Option<u32> {
     if value == unknown { None } else { Some(value) }
 }
 
-/// A side that is an access of this block; the thread is left out.
+/// A side that is an access of this block, of which `known` is true; the thread is left out.
+#[allow(clippy::too_many_arguments)]
 fn own_side<M: Machine>(
     me: State<M>,
     side: u64,
@@ -137,6 +138,7 @@ fn own_side<M: Machine>(
     epoch: Epoch,
     launch: u64,
     module: u32,
+    known: u32,
 ) {
     let m = me.m;
     m.store32(
@@ -144,10 +146,10 @@ fn own_side<M: Machine>(
         m.load32(field!(launch, LaunchRecord, launch_id)),
     );
     store3(m, field!(side, RaceSide, block), m.block());
-    let known = if site & LINKED_SITE != 0 {
-        RaceSide::KERNEL_SIDE | RaceSide::LINKED_SITE
+    let known = if known & RaceSide::SITE != 0 && site & LINKED_SITE != 0 {
+        known | RaceSide::LINKED_SITE
     } else {
-        RaceSide::KERNEL_SIDE
+        known
     };
     m.store32(field!(side, RaceSide, site), site & !LINKED_SITE);
     m.store32(field!(side, RaceSide, module_id), module);
