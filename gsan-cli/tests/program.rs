@@ -832,3 +832,38 @@ fn an_interrupt_prints_what_was_found() {
         (&"budget".into(), &"interrupted".into())
     );
 }
+
+/// Warps that return before a `__syncthreads()`: a fault that names the way out, and the way out.
+#[test]
+fn warps_that_have_exited_at_a_barrier() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("early_return.ptx");
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() {\n.reg .pred %p; .reg .b32 %r;\n\
+                mov.u32 %r, %tid.x; setp.ge.u32 %p, %r, 32; @%p exit;\nbar.sync 0;\nret; }\n";
+    std::fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    let run = |more: &[&str]| {
+        let mut args = vec![
+            "run", file, "--kernel", "k", "--grid", "1", "--block", "64", "--device", "sim",
+        ];
+        args.extend(more);
+        finish(&args)
+    };
+    let fault = run(&[]);
+    assert_eq!(fault.code, 3, "{}", fault.err);
+    for part in [
+        "warp 1 of 2 has exited",
+        "PTX line 7",
+        "--exited-warps arrive",
+    ] {
+        assert!(fault.err.contains(part), "{part}: {}", fault.err);
+    }
+    assert_eq!(run(&["--exited-warps", "arrive"]).code, 0);
+    assert_eq!(run(&["--exited-warps", "fault"]).code, 3);
+    let by_environment = gsan(&[
+        "run", file, "--kernel", "k", "--grid", "1", "--block", "64", "--device", "sim",
+    ])
+    .env("GSAN_SIM_EXITED_WARPS", "arrive")
+    .output()
+    .unwrap();
+    assert_eq!(done(by_environment).code, 0);
+}

@@ -560,9 +560,19 @@ impl Driver {
                 Ok(false) => return self.wait_more(id, wait, most),
                 Err(fault) => Err(fault),
             },
-            Work::Copy(what) => copy::run(self.machine.memory_mut(), &what),
-            Work::Write { to, bytes } => self.machine.memory_mut().write(to, &bytes),
-            Work::Fill(fill) => copy::fill(self.machine.memory_mut(), &fill),
+            Work::Copy(what) => {
+                let (from, to) = (what.from.address, what.to.address);
+                self.machine.note_operation(Some(from), Some(to));
+                copy::run(self.machine.memory_mut(), &what)
+            }
+            Work::Write { to, bytes } => {
+                self.machine.note_operation(None, Some(to));
+                self.machine.memory_mut().write(to, &bytes)
+            }
+            Work::Fill(fill) => {
+                self.machine.note_operation(None, Some(fill.to));
+                copy::fill(self.machine.memory_mut(), &fill)
+            }
             Work::Record { event } => {
                 event::recorded(self, event, id);
                 Ok(())

@@ -350,6 +350,13 @@ impl Machine {
         std::mem::take(&mut self.output)
     }
 
+    /// Records what the driver does to memory: see [`TraceStep::Operation`].
+    pub(crate) fn note_operation(&mut self, read: Option<u64>, write: Option<u64>) {
+        if self.config.trace {
+            self.trace.push(TraceStep::Operation { read, write });
+        }
+    }
+
     /// With [`Config::trace`]: what kernels have done since the last call.
     pub fn take_trace(&mut self) -> Vec<TraceStep> {
         std::mem::take(&mut self.trace)

@@ -56,7 +56,7 @@ impl Machine {
             .map(|w| w.index)
             .collect();
         let detail = format!(
-            "barrier {id} is for the whole block, {}: let them return after its last barrier; or let warps that have exited count \
+            "barrier {id} is for the whole block, {}: let all warps return behind its last barrier; or let those that have exited count \
              as arrived, as NVIDIA's GPUs do, with --exited-warps arrive or GSAN_SIM_EXITED_WARPS=arrive",
             exited(&gone, block.warps.len())
         );

@@ -169,7 +169,10 @@ impl fmt::Display for Stop {
                 address,
                 detail,
             } => {
-                write!(f, "fault at address {address:#x}: {kind}")?;
+                match kind {
+                    FaultKind::Barrier | FaultKind::ExitedWarps => write!(f, "fault: {kind}")?,
+                    _ => write!(f, "fault at address {address:#x}: {kind}")?,
+                }
                 if !detail.is_empty() {
                     write!(f, " ({detail})")?;
                 }

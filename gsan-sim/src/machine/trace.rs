@@ -36,6 +36,14 @@ pub enum TraceStep {
         /// Line of the PTX text.
         line: u32,
     },
+    /// The driver has filled or copied memory, in whatever order with kernels its streams leave: the first byte that it read, and the
+    /// first that it wrote.
+    Operation {
+        /// Where it read from, if it did.
+        read: Option<u64>,
+        /// Where it wrote to.
+        write: Option<u64>,
+    },
     /// A barrier of a block is complete: those who wait at it go on.
     Barrier {
         /// The grid.

@@ -210,9 +210,8 @@ fn exited_block() -> Vec<Kernel> {
         ),
         (
             "bulk copy",
-            format!(
-                "mov.u32 %r5, 16; cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r6], [%r1], %r5, [%r7];"
-            ),
+            "mov.u32 %r5, 16; cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r6], [%r1], %r5, [%r7];"
+                .to_string(),
         ),
     ];
     let launch = Launch {
