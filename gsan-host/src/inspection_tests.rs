@@ -70,6 +70,7 @@ fn names() -> Catalogue {
             function: "k".into(),
             inlined_at: vec![],
             called_from: Vec::new(),
+            near: Vec::new(),
         }],
         ..Default::default()
     });

@@ -155,6 +155,7 @@ mod tests {
                 function: "k".into(),
                 inlined_at: vec![],
                 called_from: Vec::new(),
+                near: Vec::new(),
             }),
         }
     }

@@ -275,7 +275,10 @@ fn refused(name: &str, error: &InstrumentError) -> Error {
         other => other.to_string(),
     };
     Error::Instrument {
-        module: name.into(),
+        module: match error.place() {
+            Some((line, column)) => format!("{name}:{line}:{column}"),
+            None => name.into(),
+        },
         message,
     }
 }
@@ -359,6 +362,11 @@ fn site(site: &gsan_ptx::Site, module: &str, callers: &[Vec<Place>]) -> Site {
             .filter_map(|c| c.first())
             .map(plain)
             .collect(),
+        // Callers say more.
+        near: match callers {
+            [] => site.near.iter().map(plain).collect(),
+            _ => Vec::new(),
+        },
     }
 }
 
@@ -540,6 +548,17 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_refused_at_one_place_names_it() {
+        let old = MODULE_TEXT.replace("sm_80", "sm_52");
+        let error = instrumented("m", &[("m.ptx", &old)], RUNTIME, true, true).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("m.ptx:3:9: ") && error.contains("sm_52"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -182,6 +182,7 @@ fn site(side: &RaceSide, kernel: Option<&str>, names: &Catalogue) -> Option<Site
         function: kernel.unwrap_or_default().to_string(),
         inlined_at: Vec::new(),
         called_from: Vec::new(),
+        near: Vec::new(),
     })
 }
 
@@ -249,6 +250,7 @@ mod tests {
             function: "k".into(),
             inlined_at: vec![],
             called_from: Vec::new(),
+            near: Vec::new(),
         };
         names.modules.push(ModuleNames {
             name: "a.ptx".into(),

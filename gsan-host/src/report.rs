@@ -180,6 +180,8 @@ pub struct Site {
     /// Of a library's function that was not inlined (`nvcc -G`): the places that call it, if there are several. One of them it
     /// was; where there is only one, that is `file` and `line`.
     pub called_from: Vec<(String, u32, u32)>,
+    /// Where `file` is a library's and nothing says who called it: the user's lines before and behind it in the PTX. The call is there or close by.
+    pub near: Vec<(String, u32, u32)>,
 }
 
 /// Tallies of a run; `None` where they could not be read (a dead context).

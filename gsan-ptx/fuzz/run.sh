@@ -10,4 +10,4 @@ mkdir -p corpus/instrument
 toolchain=
 if rustup toolchain list 2>/dev/null | grep -q nightly; then toolchain=+nightly; else export RUSTC_BOOTSTRAP=1; fi
 exec cargo $toolchain fuzz run --fuzz-dir . instrument -- \
-    -max_total_time="$seconds" -max_len=65536 -dict=ptx.dict -timeout=10 -rss_limit_mb=2048
+    -max_total_time="$seconds" -max_len=65536 -dict=ptx.dict -timeout=60 -rss_limit_mb=2048

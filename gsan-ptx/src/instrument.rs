@@ -220,14 +220,14 @@ pub enum InstrumentError {
     },
     /// A form that PTX does not have, and with which ptxas crashes.
     #[error(
-        "line {line}: `{text}`: PTX has vectors of eight elements of 32 bits only, and ptxas crashes on others in kernels with calls, as \
+        "`{text}`: PTX has vectors of eight elements of 32 bits only, and ptxas crashes on others in kernels with calls, as \
          gsan's hooks are: use `.v2.b32` or `.v4.b32` for the same bytes"
     )]
     Vector {
         /// The instruction.
         text: String,
-        /// Its line.
-        line: usize,
+        /// Its line and column.
+        place: (usize, usize),
     },
     /// A name that instrumentation would insert is there.
     #[error(
@@ -246,9 +246,9 @@ impl InstrumentError {
     pub fn place(&self) -> Option<(usize, usize)> {
         match self {
             InstrumentError::Parse(e) => Some((e.line, e.column)),
-            InstrumentError::AddressSize { place, .. } | InstrumentError::Target { place, .. } => {
-                Some(*place)
-            }
+            InstrumentError::AddressSize { place, .. }
+            | InstrumentError::Target { place, .. }
+            | InstrumentError::Vector { place, .. } => Some(*place),
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 mod callers;
 mod debug_info;
 mod debug_str;
+mod near;
 mod section;
 
 pub use callers::callers;
@@ -12,7 +13,8 @@ use crate::hook::OpWord;
 use debug_info::DebugInfo;
 pub(crate) use debug_info::DebugTexts;
 use debug_str::DebugStrings;
-use std::collections::HashMap;
+pub(crate) use near::Near;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// An instrumented instruction. The hooks' `site` argument is its index in the module's table.
@@ -28,6 +30,9 @@ pub struct Site {
     pub function: Arc<str>,
     /// The `.loc` in force and where that was inlined, innermost first. Empty: the module has no line for it.
     pub places: Vec<Place>,
+    /// Where all of these are a library's: the last line of the user's before the instruction in the text of its function, and the first one
+    /// behind it, if they are others. What the user wrote for it is there or close by.
+    pub near: Vec<Place>,
 }
 
 /// A place in the source, as the compiler recorded it.
@@ -113,6 +118,8 @@ impl Site {
 /// Follows the `.loc`s of a function.
 pub(crate) struct Locations<'a> {
     files: HashMap<u32, Arc<str>>,
+    /// Those that no user wrote.
+    libraries: HashSet<Arc<str>>,
     strings: DebugStrings<'a>,
     current: Option<Position>,
     /// What each position of this function was last said to be inlined at. nvcc writes one `.loc` per level, the outermost
@@ -139,8 +146,10 @@ const MAX_CHAIN: usize = 64;
 impl<'a> Locations<'a> {
     /// `files` are the module's, `texts` its debugging sections.
     pub(crate) fn new(files: &[FileEntry<'a>], texts: DebugTexts<'a>) -> Locations<'a> {
+        let files: HashMap<u32, Arc<str>> = files.iter().map(|f| (f.index, path(f))).collect();
         Locations {
-            files: files.iter().map(|f| (f.index, path(f))).collect(),
+            libraries: files.values().filter(|f| is_library(f)).cloned().collect(),
+            files,
             info: DebugInfo::read(&texts),
             open: Vec::new(),
             strings: DebugStrings::new(texts.strings),
@@ -155,6 +164,26 @@ impl<'a> Locations<'a> {
         self.open.clear();
         // Not `clear`: that walks the whole table, which one large function may have left behind.
         self.inlined = HashMap::new();
+    }
+
+    /// The line, if a user wrote it.
+    fn user_line(&self, loc: &Loc<'a>) -> Option<Place> {
+        // Without libraries nobody asks.
+        if self.libraries.is_empty() || loc.line == 0 {
+            return None;
+        }
+        let file = self.files.get(&loc.file)?;
+        (!self.libraries.contains(file)).then(|| Place {
+            file: file.clone(),
+            line: loc.line,
+            column: loc.column,
+            function: None,
+        })
+    }
+
+    /// Whether there are places, and all of them are a library's.
+    fn lost(&self, places: &[Place]) -> bool {
+        !places.is_empty() && places.iter().all(|p| self.libraries.contains(&p.file))
     }
 
     /// The code has come to a label.

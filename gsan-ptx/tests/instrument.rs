@@ -482,7 +482,7 @@ fn versions_targets_and_names() {
     ] {
         let said = error(&eight(form));
         assert!(
-            matches!(&said, InstrumentError::Vector { line: 8, text } if text.starts_with(form)),
+            matches!(&said, InstrumentError::Vector { place: (8, 1), text } if text.starts_with(form)),
             "{said}"
         );
     }

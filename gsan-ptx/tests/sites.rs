@@ -130,3 +130,49 @@ fn without_lines_there_is_the_kernel_and_the_ptx_line() {
     assert!(sites[0].places.is_empty());
     assert_eq!((sites[0].function.as_ref(), sites[0].ptx_line), ("k", 7));
 }
+
+/// rustc's `line-directives-only` names only `core` for an atomic: the user's lines around it are kept, and no others.
+#[test]
+fn a_library_s_line_that_nobody_called_has_the_users_lines_around_it() {
+    let access = "ld.acquire.gpu.global.u32 %r1, [%rd1];";
+    let core = format!(".loc 2 3904 24\n{access}\n");
+    let near = |body: &str| {
+        let text = kernel(body).replacen(
+            ".visible .entry",
+            ".entry before() {\n.loc 1 3 1\nret; }\n.visible .entry",
+            1,
+        ) + ".entry after() {\n.loc 1 90 1\nret; }\n.file 1 \"src/lib.rs\"\n.file 2 \"/rustc/x/library/core/src/sync/atomic.rs\"\n";
+        let sites = sites(&text);
+        let lines = |s: &Site| {
+            s.near
+                .iter()
+                .map(|p| (p.line, p.column))
+                .collect::<Vec<_>>()
+        };
+        sites.iter().map(lines).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        near(&format!(
+            "\n.loc 1 7 5\nmov.u32 %r1, 1;\n{core}{core}.loc 1 0 0\n.loc 1 9 1\nret;\n.loc 1 11 1\n"
+        )),
+        [[(7, 5), (9, 1)], [(7, 5), (9, 1)]]
+    );
+    // One side, the same line on both, none.
+    assert_eq!(near(&format!("\n{core}.loc 1 9 1\nret;")), [[(9, 1)]]);
+    assert_eq!(near(&format!("\n.loc 1 7 5\n{core}ret;")), [[(7, 5)]]);
+    assert_eq!(
+        near(&format!("\n.loc 1 7 5\n{core}.loc 1 7 9\nret;")),
+        [[(7, 5)]]
+    );
+    assert_eq!(near(&format!("\n{core}ret;")), [[]; 1]);
+    // A line of the user's own needs none, nor does one that says where it was inlined.
+    assert_eq!(
+        near(&format!("\n.loc 1 7 5\n{access}\n.loc 1 9 1\nret;")),
+        [[]; 1]
+    );
+    let inlined = core.replace("3904 24", "3904 24, function_name $L, inlined_at 1 8 2");
+    assert_eq!(
+        near(&format!("\n.loc 1 7 5\n{inlined}.loc 1 9 1\nret;")),
+        [[]; 1]
+    );
+}

@@ -2,7 +2,7 @@
 
 use super::demangle::demangle;
 use super::source::Sources;
-use super::text::{BOLD, FRAME, called_from, clean, write_summary};
+use super::text::{BOLD, FRAME, called_from, clean, near, write_summary};
 use super::{describe_access, plural, triple};
 use crate::names::Named;
 use gsan_device::layout::{Counters, Epoch, GlobalState};
@@ -212,8 +212,8 @@ fn write_access(out: &mut String, a: &AccessView, report: &Report, sources: &Sou
     for (file, line, column) in &site.inlined_at {
         let _ = writeln!(out, "    inlined at {}:{line}:{column}", clean(file));
     }
-    if let Some(callers) = called_from(site) {
-        let _ = writeln!(out, "    {callers}");
+    for line in [called_from(site), near(site)].into_iter().flatten() {
+        let _ = writeln!(out, "    {line}");
     }
 }
 

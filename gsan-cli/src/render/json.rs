@@ -125,6 +125,8 @@ pub(super) struct SiteEntry {
     pub inlined_at: Vec<Place>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub called_from: Vec<Place>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub near: Vec<Place>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -344,6 +346,7 @@ fn site(s: &Site) -> SiteEntry {
         function: s.function.clone(),
         inlined_at: places(&s.inlined_at),
         called_from: places(&s.called_from),
+        near: places(&s.near),
     }
 }
 

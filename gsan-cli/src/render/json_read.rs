@@ -216,6 +216,7 @@ fn site(s: SiteEntry) -> Site {
         function: s.function,
         inlined_at: places(s.inlined_at),
         called_from: places(s.called_from),
+        near: places(s.near),
     }
 }
 

@@ -96,6 +96,7 @@ pub fn racy_report() -> Report {
                 function: "_Z8consumerPjS_".into(),
                 inlined_at: vec![("handoff.cu".into(), 30, 5)],
                 called_from: Vec::new(),
+                near: Vec::new(),
             }),
         },
         prior: Side {

@@ -93,7 +93,8 @@ fn result(report: &Report, race: &Race) -> Value {
             .called_from
             .iter()
             .map(|p| (p, "called here, or at another such place"));
-        for ((file, line, column), what) in inlined.chain(called) {
+        let near = site.near.iter().map(|p| (p, "near here"));
+        for ((file, line, column), what) in inlined.chain(called).chain(near) {
             related.push(json!({
                 "physicalLocation": physical(file, *line, Some(*column)),
                 "message": { "text": what },

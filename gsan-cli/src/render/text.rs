@@ -248,14 +248,26 @@ fn write_site(
             &format!("inlined at {}:{line}:{column}", clean(file)),
         );
     }
-    if let Some(callers) = called_from(site) {
-        note(out, gutter, &callers);
+    for line in [called_from(site), near(site)].into_iter().flatten() {
+        note(out, gutter, &line);
     }
 }
 
 /// `called from a.cu:7:5 or a.cu:9:5`, of a library's function that was not inlined.
 pub(super) fn called_from(site: &Site) -> Option<String> {
-    let (last, others) = site.called_from.split_last()?;
+    Some(format!("called from {}", one_of(&site.called_from, "or")?))
+}
+
+/// `near a.rs:7:5 and a.rs:9:5`, of what was inlined from a library by who knows whom.
+pub(super) fn near(site: &Site) -> Option<String> {
+    let places = one_of(&site.near, "and")?;
+    Some(format!(
+        "near {places} (the compiler did not record the call)"
+    ))
+}
+
+fn one_of(places: &[(String, u32, u32)], word: &str) -> Option<String> {
+    let (last, others) = places.split_last()?;
     let place = |(file, line, column): &(String, u32, u32)| {
         let column = if *column > 0 {
             format!(":{column}")
@@ -265,12 +277,10 @@ pub(super) fn called_from(site: &Site) -> Option<String> {
         format!("{}:{line}{column}", clean(file))
     };
     let others: Vec<String> = others.iter().map(place).collect();
-    let or = if others.is_empty() { "" } else { " or " };
-    Some(format!(
-        "called from {}{or}{}",
-        others.join(", "),
-        place(last)
-    ))
+    Some(match others.is_empty() {
+        true => place(last),
+        false => format!("{} {word} {}", others.join(", "), place(last)),
+    })
 }
 
 fn note(out: &mut String, gutter: usize, text: &str) {

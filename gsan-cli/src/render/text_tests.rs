@@ -122,6 +122,13 @@ fn callers_of_a_librarys_function_are_listed() {
         text.contains("= called from a.cu:7:5 or a.cu:9\n"),
         "{text}"
     );
+    let site = report.races[0].current.site.as_mut().unwrap();
+    site.near = std::mem::take(&mut site.called_from);
+    let text = plain(&report, &Sources::new());
+    assert!(
+        text.contains("= near a.cu:7:5 and a.cu:9 (the compiler did not record the call)\n"),
+        "{text}"
+    );
     let json = crate::render::json::render(&report, &[]);
     let (again, _) = crate::render::json_read::read(&json).unwrap();
     assert_eq!(again.races, report.races);

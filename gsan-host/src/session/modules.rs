@@ -77,6 +77,7 @@ impl LoadedModule {
                 function: kernel.to_string(),
                 inlined_at: Vec::new(),
                 called_from: Vec::new(),
+                near: Vec::new(),
             })
         })
     }

@@ -14,7 +14,7 @@ use super::{InstrumentError, Instrumented, Options, Unsupported, hidden_paramete
 use crate::ast::{Address, Function, Instruction, Item, Operand, Space, Statement};
 use crate::hook::{Access, Hooks, OpWord, names};
 use crate::memory_op::{AsyncCopy, Effect, MemoryOp, Piece, classify};
-use crate::site::{Locations, Site};
+use crate::site::{Locations, Near, Site};
 use crate::tokens::one_line;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -26,6 +26,7 @@ pub(super) struct Walker<'m, 'e> {
     pub(super) emit: Emitter<'e>,
     pub(super) out: &'e mut Instrumented,
     locations: Locations<'m>,
+    near: Near,
     lines: Lines<'m>,
     pub(super) registers: Registers<'m>,
     /// The module's variables that are not in global memory, as far as it has been read, and how far that is.
@@ -79,6 +80,7 @@ impl<'m, 'e> Walker<'m, 'e> {
             emit: Emitter::new(edits),
             out,
             locations,
+            near: Near::default(),
             lines: Lines {
                 text,
                 at: 0,
@@ -158,6 +160,7 @@ impl<'m, 'e> Walker<'m, 'e> {
         let (first_edit, counts) = (self.emit.edits.count(), self.out.stats.hook_counts());
         let first_note = self.block.notes.len();
         self.locations.reset();
+        self.near.function(&self.out.sites);
         self.registers = Registers::new();
         for param in function
             .returns
@@ -263,7 +266,10 @@ impl<'m, 'e> Walker<'m, 'e> {
                             .declare(name, *count, if *vector == 1 { ty } else { "" });
                     }
                 }
-                Statement::Loc(loc) => self.locations.see(loc),
+                Statement::Loc(loc) => {
+                    self.locations.see(loc);
+                    self.near.see(loc, &self.locations, &mut self.out.sites);
+                }
                 Statement::Pragma { text, span } => {
                     if let Some(mask) = text.trim_start().strip_prefix("used_bytes_mask") {
                         let mask = crate::parse::integer(mask.trim());
@@ -296,10 +302,10 @@ impl<'m, 'e> Walker<'m, 'e> {
         self.out.stats.instructions += 1;
         let effect = classify(instruction);
         if short_of_eight(instruction) && self.refused.is_none() {
-            let (line, _) = self.lines.position(instruction.span.start);
+            let (line, column) = self.lines.position(instruction.span.start);
             self.refused = Some(InstrumentError::Vector {
                 text: one_line(&self.text[instruction.span.clone()]),
-                line: line as usize,
+                place: (line as usize, column as usize),
             });
         }
         if self.shared_size {
@@ -535,12 +541,14 @@ impl<'m, 'e> Walker<'m, 'e> {
     /// The number of a new site.
     pub(super) fn site(&mut self, instruction: &Instruction<'m>, op: OpWord) -> usize {
         let (ptx_line, ptx_column) = self.lines.position(instruction.span.start);
+        let places = self.locations.places();
         self.out.sites.push(Site {
             op,
             ptx_line,
             ptx_column,
             function: self.function.clone(),
-            places: self.locations.places(),
+            near: self.near.before(&places, &self.locations),
+            places,
         });
         self.first_site + self.out.sites.len() - 1
     }
