@@ -39,6 +39,9 @@ use core::mem::{offset_of, size_of};
 /// Bytes that are checked at a time.
 const PIECE: u64 = 16;
 
+/// A bit for each byte of a piece.
+const MASK: u32 = 0xffff;
+
 /// How many epochs ahead of its time a `cp.async` is recorded: as many may close before the wait. A block's warps close one each at a
 /// barrier, and 2^32 are enough for 67 million waits of a slot.
 const AHEAD: u32 = 64;
@@ -56,10 +59,36 @@ pub fn issue<C: Cell, M: Machine>(
         return;
     }
     let at = take(me);
-    let bytes = bytes.min(PendingCopy::ROWS - 1);
+    range(me, at, addr, bytes);
+    begun::<C, M>(me, at, op, site, barrier);
+}
+
+/// One to global memory, of which only the bytes are copied that have a bit in `mask`: of every 16, one bit each.
+pub fn issue_masked<C: Cell, M: Machine>(
+    me: State<M>,
+    addr: u64,
+    bytes: u32,
+    op: Op,
+    site: u32,
+    mask: u32,
+) {
+    let mask = mask & MASK;
+    if bytes == 0 || mask == 0 {
+        return;
+    }
+    let at = take(me);
+    range(me, at, addr, bytes);
+    if mask != MASK {
+        me.m.store64(field!(at, PendingCopy, offsets), mask as u64);
+    }
+    begun::<C, M>(me, at, op, site, 0);
+}
+
+/// Describes a range.
+fn range<M: Machine>(me: State<M>, at: u64, addr: u64, bytes: u32) {
+    let bytes = bytes.min(PendingCopy::WINDOWS - 1);
     me.m.store64(field!(at, PendingCopy, address), addr);
     me.m.store32(field!(at, PendingCopy, bytes), bytes);
-    begun::<C, M>(me, at, op, site, barrier);
 }
 
 /// A copy of a box at `corner` of the tensor whose map lies at `map`; with [`tensor::ROWS`] in `shape` of four rows, whose numbers
@@ -73,18 +102,50 @@ pub fn issue_box<C: Cell, M: Machine>(
     site: u32,
     barrier: u32,
 ) {
+    let rows = shape & tensor::ROWS != 0;
+    let what = if rows { PendingCopy::ROWS } else { 0 };
+    through_map::<C, M>(me, map, what, 0, corner, op, site, barrier);
+}
+
+/// A copy of pixels of windows (`.im2col`): `offsets` are their places in them, 16 bits each.
+#[allow(clippy::too_many_arguments)]
+pub fn issue_windows<C: Cell, M: Machine>(
+    me: State<M>,
+    map: u64,
+    offsets: u64,
+    corner: [i32; 5],
+    op: Op,
+    site: u32,
+    barrier: u32,
+) {
+    let what = PendingCopy::WINDOWS;
+    through_map::<C, M>(me, map, what, offsets, corner, op, site, barrier);
+}
+
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+fn through_map<C: Cell, M: Machine>(
+    me: State<M>,
+    map: u64,
+    what: u32,
+    offsets: u64,
+    corner: [i32; 5],
+    op: Op,
+    site: u32,
+    barrier: u32,
+) {
     let m = me.m;
-    let Some(known) = tensor::find(me, map) else {
+    // One of the other kind is no map for this copy: a GPU stops there.
+    let windows = what == PendingCopy::WINDOWS;
+    let fits = |known: &u64| (m.load32(field!(*known, TensorMap, windows)) != 0) == windows;
+    let Some(known) = tensor::find(me, map).filter(fits) else {
         me.tally(offset_of!(Counters, unknown_maps));
         return;
     };
     let at = take(me);
-    let rows = shape & tensor::ROWS != 0;
     m.store64(field!(at, PendingCopy, address), known);
-    m.store32(
-        field!(at, PendingCopy, bytes),
-        if rows { PendingCopy::ROWS } else { 0 },
-    );
+    m.store32(field!(at, PendingCopy, bytes), what);
+    m.store64(field!(at, PendingCopy, offsets), offsets);
     let [a, b, c, d, e] = corner;
     let to = field!(at, PendingCopy, corner);
     m.store32(to, a as u32);
@@ -286,6 +347,7 @@ fn take<M: Machine>(me: State<M>) -> u64 {
             && m.cas32_acquire(state, seen, PendingCopy::BUSY) == seen
         {
             m.store32(field!(at, PendingCopy, barrier), 0);
+            m.store64(field!(at, PendingCopy, offsets), 0);
             if seen != 0 {
                 me.tally(offset_of!(Counters, early_copies));
             }
@@ -337,7 +399,19 @@ fn piece<C: Cell, M: Machine>(m: M, me: u64, at: u64, addr: u64, left: u32, done
     let op = Op(m.load32(field!(at, PendingCopy, op)));
     let site = m.load32(field!(at, PendingCopy, site));
     if op.access() != Access::Rmw {
-        weak::<C, M>(m, me, addr, op.with_size(left), site);
+        let mask = tensor::mask(m, at);
+        let mut i = 0;
+        while i < left {
+            let first = i;
+            while i < left && mask >> i & 1 != 0 {
+                i += 1;
+            }
+            if i > first {
+                let from = addr.wrapping_add(first as u64);
+                weak::<C, M>(m, me, from, op.with_size(i - first), site);
+            }
+            i += 1;
+        }
         return left;
     }
     let element = op.size().max(1);

@@ -26,7 +26,7 @@ use core::mem::{align_of, offset_of, size_of};
 pub type Epoch = u32;
 
 /// Bumped whenever a struct of this file changes; the host writes it, the runtime's module exports it.
-pub const LAYOUT_VERSION: u32 = 8;
+pub const LAYOUT_VERSION: u32 = 10;
 
 /// Bytes of user memory that one shadow cell covers.
 pub const WORD: u64 = 4;
@@ -89,7 +89,7 @@ const _: () = {
         size_of::<RaceKey>() == 16 && size_of::<RaceSide>() == 52 && size_of::<RaceRecord>() == 192
     );
     assert!(size_of::<Counters>() == 80);
-    assert!(size_of::<PendingCopy>() == 48 && size_of::<TensorMap>() == 256);
+    assert!(size_of::<PendingCopy>() == 56 && size_of::<TensorMap>() == 288);
     // Each field of a clock lands in its own bits.
     let c = ScalarClock::release(0xffff, 0xfff, Scope::Sys);
     assert!(c.0 == 0x7fff_ffff);

@@ -48,13 +48,32 @@ pub fn find<M: Machine>(me: State<M>, map: u64) -> Option<u64> {
     None
 }
 
-/// Rows of the copy whose entry ([`PendingCopy`]) lies at `at`; a range has one.
+/// Whether the copy is one of a range, by its bytes.
+const fn is_range(bytes: u32) -> bool {
+    bytes != 0 && bytes < PendingCopy::WINDOWS
+}
+
+/// Which bytes of every 16 the copy touches whose entry ([`PendingCopy`]) lies at `at`, a bit each.
+pub fn mask<M: Machine>(m: M, at: u64) -> u32 {
+    if is_range(m.load32(field!(at, PendingCopy, bytes))) {
+        let mask = m.load64(field!(at, PendingCopy, offsets)) as u32;
+        if mask != 0 {
+            return mask;
+        }
+    }
+    u32::MAX
+}
+
+/// Rows of the copy; a range has one, windows one for each pixel.
 pub fn rows<M: Machine>(m: M, at: u64) -> u32 {
     let bytes = m.load32(field!(at, PendingCopy, bytes));
-    if bytes != 0 && bytes != PendingCopy::ROWS {
+    if is_range(bytes) {
         return 1;
     }
     let map = m.load64(field!(at, PendingCopy, address));
+    if bytes == PendingCopy::WINDOWS {
+        return m.load32(field!(map, TensorMap, boxes).wrapping_add(4));
+    }
     let rank = m.load32(field!(map, TensorMap, rank));
     let mut rows = if bytes == 0 { 1 } else { 4 };
     let mut d = 1;
@@ -70,10 +89,11 @@ pub fn rows<M: Machine>(m: M, at: u64) -> u32 {
 pub fn row<M: Machine>(m: M, at: u64, row: u32) -> (u64, u64) {
     let bytes = m.load32(field!(at, PendingCopy, bytes));
     let address = m.load64(field!(at, PendingCopy, address));
-    if bytes != 0 && bytes != PendingCopy::ROWS {
+    if is_range(bytes) {
         return (address, bytes as u64);
     }
-    let gathered = bytes != 0;
+    let gathered = bytes == PendingCopy::ROWS;
+    let windows = bytes == PendingCopy::WINDOWS;
     let map = address;
     let coordinate = |d: u32| {
         let to = field!(at, PendingCopy, corner).wrapping_add(4 * d as u64);
@@ -94,6 +114,23 @@ pub fn row<M: Machine>(m: M, at: u64, row: u32) -> (u64, u64) {
     let mut rest = row;
     let mut d = 1;
     while d < rank {
+        if windows {
+            let last = d == rank - 1;
+            let (place, next) = pixel(m, map, d, coordinate(d), rest, last);
+            rest = next;
+            let offset = m.load64(field!(at, PendingCopy, offsets)) >> (16 * (d - 1)) & 0xffff;
+            let place = if last {
+                place
+            } else {
+                place.wrapping_add(offset as i64)
+            };
+            let Some(there) = along(m, map, d, address, place) else {
+                return (0, 0);
+            };
+            address = there;
+            d += 1;
+            continue;
+        }
         let n = count(m, map, d);
         let index = rest.checked_rem(n).unwrap_or(0);
         rest = rest.checked_div(n).unwrap_or(0);
@@ -104,17 +141,55 @@ pub fn row<M: Machine>(m: M, at: u64, row: u32) -> (u64, u64) {
             false => coordinate(d),
         };
         let place = corner.wrapping_add(index as i64 * step(m, map, d) as i64);
-        if place < 0 || place as u64 >= extent(m, map, d) {
+        let Some(there) = along(m, map, d, address, place) else {
             return (0, 0);
-        }
-        let stride = field!(map, TensorMap, strides).wrapping_add(8 * (d as u64 - 1));
-        address = address.wrapping_add((place as u64).wrapping_mul(m.load64(stride)));
+        };
+        address = there;
         d += 1;
     }
     (
         address,
         (last.wrapping_sub(first) as u64).wrapping_mul(element),
     )
+}
+
+/// The address of the element at `place` of the dimension; `None`: outside.
+fn along<M: Machine>(m: M, map: u64, d: u32, address: u64, place: i64) -> Option<u64> {
+    if place < 0 || place as u64 >= extent(m, map, d) {
+        return None;
+    }
+    let stride = field!(map, TensorMap, strides).wrapping_add(8 * (d as u64 - 1));
+    Some(address.wrapping_add((place as u64).wrapping_mul(m.load64(stride))))
+}
+
+/// Where the first pixel of windows is in dimension `d` after `steps` steps from `first` on, and how many steps the next
+/// dimension has made by then. Pixels go along a dimension as far as the map's upper corner, then begin again at the lower one; in
+/// the last dimension, from image to image, they only go on.
+fn pixel<M: Machine>(m: M, map: u64, d: u32, first: i64, steps: u32, last: bool) -> (i64, u32) {
+    if last {
+        return (first.wrapping_add(steps as i64), 0);
+    }
+    let corner = |from: u64| m.load32(from.wrapping_add(4 * (d as u64 - 1))) as i32 as i64;
+    let lower = corner(field!(map, TensorMap, lower));
+    let end = (extent(m, map, d) as i64)
+        .wrapping_sub(1)
+        .wrapping_add(corner(field!(map, TensorMap, upper)));
+    let step = step(m, map, d) as i64;
+    // As many pixels lie from a place on.
+    let from = |place: i64| {
+        let room = end.wrapping_sub(place).max(0);
+        room.checked_div(step).unwrap_or(0).wrapping_add(1)
+    };
+    let steps = steps as i64;
+    let at_first = from(first);
+    if steps < at_first {
+        return (first.wrapping_add(steps.wrapping_mul(step)), 0);
+    }
+    let beyond = steps.wrapping_sub(at_first);
+    let whole = from(lower).max(1);
+    let index = beyond.checked_rem(whole).unwrap_or(0);
+    let times = beyond.checked_div(whole).unwrap_or(0).wrapping_add(1);
+    (lower.wrapping_add(index.wrapping_mul(step)), times as u32)
 }
 
 fn extent<M: Machine>(m: M, map: u64, d: u32) -> u64 {

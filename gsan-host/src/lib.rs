@@ -59,4 +59,4 @@ pub use request::{
     ParamInfo, ReadId, StreamFlags, StreamId, Wait,
 };
 pub use session::{Builder, CellState, MulticastBuffer, Session, ThreadClock, list_devices};
-pub use tensor::{TensorSpec, TensorType};
+pub use tensor::{TensorSpec, TensorType, Windows};

@@ -2,7 +2,7 @@
 
 use crate::driver::check_code;
 use crate::error::{Error, Result};
-use cuda_lazy::ext::{CUtensorMap, cuTensorMapEncodeTiled};
+use cuda_lazy::ext::{CUtensorMap, cuTensorMapEncodeIm2col, cuTensorMapEncodeTiled};
 use gsan_device::layout::TensorMap;
 use std::ffi::c_void;
 use std::ptr;
@@ -44,7 +44,7 @@ impl TensorType {
     }
 }
 
-/// What `cuTensorMapEncodeTiled` makes a map from.
+/// What `cuTensorMapEncodeTiled` makes a map from; with [`TensorSpec::windows`] `cuTensorMapEncodeIm2col`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorSpec {
     /// Of the elements.
@@ -53,7 +53,7 @@ pub struct TensorSpec {
     pub extents: Vec<u64>,
     /// Bytes from one element to the next in each dimension but the first.
     pub strides: Vec<u64>,
-    /// A box's elements in each dimension.
+    /// A box's elements in each dimension; with windows the channels of a pixel and the number of pixels.
     pub boxes: Vec<u32>,
     /// Every how many elements of each dimension a box takes; empty: all.
     pub steps: Vec<u32>,
@@ -61,6 +61,17 @@ pub struct TensorSpec {
     pub swizzle: u32,
     /// NaN, not zero, stands for what lies outside.
     pub fill_nan: bool,
+    /// For copies of a convolution's windows (`.im2col`).
+    pub windows: Option<Windows>,
+}
+
+/// Where the pixels of windows lie, in the dimensions between the first and the last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Windows {
+    /// The first pixel's place.
+    pub lower: Vec<i32>,
+    /// The last one's, from the tensor's last element.
+    pub upper: Vec<i32>,
 }
 
 impl TensorSpec {
@@ -71,7 +82,8 @@ impl TensorSpec {
         let (Some(swizzle), true) = (swizzle, self.lengths_agree()) else {
             return Err(Error::Configuration(format!(
                 "a tensor map has one to {DIMENSIONS} extents, as many box extents, as many steps or none, one stride less, and \
-                 a swizzle of 0, 32, 64 or 128 bytes"
+                 a swizzle of 0, 32, 64 or 128 bytes; one for windows three or more extents, channels and pixels, and two corners \
+                 with two numbers less than extents"
             )));
         };
         let steps = if self.steps.is_empty() {
@@ -81,42 +93,94 @@ impl TensorSpec {
         };
         let (ty, element) = self.ty.facts();
         let mut map = CUtensorMap { opaque: [0; 16] };
-        // SAFETY: the lists are as long as the rank says (strides one less), and the driver reads nothing else; the
+        let fill = i32::from(self.fill_nan);
+        let call = match &self.windows {
+            None => "cuTensorMapEncodeTiled",
+            Some(_) => "cuTensorMapEncodeIm2col",
+        };
+        // SAFETY: the lists are as long as the rank says (strides one less, corners two), and the driver reads nothing else; the
         // address is only put into the map.
         let status = unsafe {
-            cuTensorMapEncodeTiled(
-                ptr::from_mut(&mut map),
-                ty,
-                rank as u32,
-                address as *mut c_void,
-                self.extents.as_ptr(),
-                self.strides.as_ptr(),
-                self.boxes.as_ptr(),
-                steps.as_ptr(),
-                0,
-                swizzle as i32,
-                0,
-                i32::from(self.fill_nan),
-            )
+            match &self.windows {
+                None => cuTensorMapEncodeTiled(
+                    ptr::from_mut(&mut map),
+                    ty,
+                    rank as u32,
+                    address as *mut c_void,
+                    self.extents.as_ptr(),
+                    self.strides.as_ptr(),
+                    self.boxes.as_ptr(),
+                    steps.as_ptr(),
+                    0,
+                    swizzle as i32,
+                    0,
+                    fill,
+                ),
+                Some(windows) => cuTensorMapEncodeIm2col(
+                    ptr::from_mut(&mut map),
+                    ty,
+                    rank as u32,
+                    address as *mut c_void,
+                    self.extents.as_ptr(),
+                    self.strides.as_ptr(),
+                    windows.lower.as_ptr(),
+                    windows.upper.as_ptr(),
+                    self.boxes[0],
+                    self.boxes[1],
+                    steps.as_ptr(),
+                    0,
+                    swizzle as i32,
+                    0,
+                    fill,
+                ),
+            }
         };
-        check_code("cuTensorMapEncodeTiled", status.0 as u32)?;
-        let known = TensorMap {
-            bits: map.opaque,
+        check_code(call, status.0 as u32)?;
+        Ok((map, self.known(map.opaque, address, &steps, element)))
+    }
+
+    /// What the detector must know of a map with these bits, if the lists fit together.
+    pub(crate) fn of_bits(&self, bits: [u64; 16], address: u64) -> Option<TensorMap> {
+        let steps = match self.steps.is_empty() {
+            true => vec![1; self.extents.len()],
+            false => self.steps.clone(),
+        };
+        let element = self.ty.facts().1;
+        self.lengths_agree()
+            .then(|| self.known(bits, address, &steps, element))
+    }
+
+    fn known(&self, bits: [u64; 16], address: u64, steps: &[u32], element: u32) -> TensorMap {
+        let rank = self.extents.len();
+        let corner = |of: fn(&Windows) -> &Vec<i32>| {
+            let list = self.windows.as_ref().map(of);
+            padded(list.map_or(&[][..], Vec::as_slice), 0)
+        };
+        TensorMap {
+            bits,
             address,
             extents: padded(&self.extents, 1),
             strides: padded(&self.strides, 0),
             boxes: padded(&self.boxes, 1),
-            steps: padded(&steps, 1),
+            steps: padded(steps, 1),
             rank: rank as u32,
             element,
-        };
-        Ok((map, known))
+            lower: corner(|w| &w.lower),
+            upper: corner(|w| &w.upper),
+            windows: u32::from(self.windows.is_some()),
+            reserved: 0,
+        }
     }
 
     fn lengths_agree(&self) -> bool {
         let rank = self.extents.len();
+        let boxes = match &self.windows {
+            None => rank,
+            Some(w) if rank >= 3 && w.lower.len() == rank - 2 && w.upper.len() == rank - 2 => 2,
+            Some(_) => return false,
+        };
         (1..=DIMENSIONS).contains(&rank)
-            && self.boxes.len() == rank
+            && self.boxes.len() == boxes
             && self.strides.len() == rank - 1
             && (self.steps.is_empty() || self.steps.len() == rank)
     }
@@ -215,9 +279,30 @@ mod tests {
             steps: vec![],
             swizzle: 0,
             fill_nan: false,
+            windows: None,
         };
         assert!(good.lengths_agree());
+        let windows = |corner: Vec<i32>| TensorSpec {
+            extents: vec![8, 8, 8],
+            strides: vec![32, 256],
+            boxes: vec![8, 4],
+            windows: Some(Windows {
+                lower: vec![0],
+                upper: corner,
+            }),
+            ..good.clone()
+        };
+        assert!(windows(vec![-1]).lengths_agree());
         for bad in [
+            windows(vec![0, 0]),
+            TensorSpec {
+                boxes: vec![8, 4, 1],
+                ..windows(vec![0])
+            },
+            TensorSpec {
+                windows: windows(vec![0]).windows,
+                ..good.clone()
+            },
             TensorSpec {
                 extents: vec![],
                 ..good.clone()

@@ -116,8 +116,8 @@ These forms of PTX ISA 9.0 touch global memory, or may, and are listed as **not 
 
 | form | why |
 |---|---|
-| bulk copies with im2col, a byte mask (`.cp_mask`) or `.ignore_oob` | which bytes they touch is said in a way that is not followed |
-| bulk copies whose size or coordinates are in other registers than 32-bit ones, or whose map in another than a 64-bit one | what they touch is not understood |
+| bulk copies with `.im2col::w` or `.ignore_oob` | which bytes they touch is said in a way that is not followed |
+| bulk copies whose size or coordinates are in other registers than 32-bit ones, whose offsets (`.im2col`) or byte mask (`.cp_mask`) in other than 16-bit ones, or whose map in another than a 64-bit one | what they touch is not understood |
 | `cp.async` whose size is no constant, or whose amount is in an operand of another type than a 32-bit register or a predicate | how much it reads is unknown |
 | `st.bulk` with a generic address | a bulk store; without a state space it may go anywhere |
 | `multimem.cp.*` (PTX 9.1) | the copy engine writes to the memory of several devices |

@@ -236,6 +236,11 @@ pub mod names {
     pub const COPY_TENSOR: &str = "__gsan_copy_tensor";
     /// In the shape of [`COPY_TENSOR`].
     pub const COPY_ROWS: u32 = 1 << 8;
+    /// `(b64 state, b64 map, b32 op, b32 site, b64 offsets, b32 barrier, b32 c0, b32 c1, b32 c2, b32 c3, b32 c4)`: before one of
+    /// windows (`.im2col`); `offsets` are 16 bits each
+    pub const COPY_WINDOWS: &str = "__gsan_copy_windows";
+    /// `(b64 state, b64 addr, b32 op, b32 site, b32 bytes, b32 mask)`: before one to global memory that leaves bytes out
+    pub const COPY_MASKED: &str = "__gsan_copy_masked";
     /// `(b64 state)`: after `cp.async.bulk.commit_group`
     pub const COPY_COMMIT: &str = "__gsan_copy_commit";
     /// `(b64 state, b32 groups)`: after `cp.async.bulk.wait_group`
@@ -252,9 +257,11 @@ pub mod names {
     /// In the name of a phase that was waited for: of either parity.
     pub const ANY_PARITY: u32 = 4;
     /// What a runtime defines that follows bulk copies, all of them or none.
-    pub const COPIES: [&str; 7] = [
+    pub const COPIES: [&str; 9] = [
         COPY,
         COPY_TENSOR,
+        COPY_WINDOWS,
+        COPY_MASKED,
         COPY_COMMIT,
         COPY_WAIT,
         COPY_WAITED,
@@ -279,9 +286,9 @@ pub mod names {
         DYNAMIC_SIZE,
     ];
     /// Every function above.
-    pub const ALL: [&str; 24] = {
+    pub const ALL: [&str; 26] = {
         let groups: [&[&str]; 5] = [&FUNCTIONS, &INTRA_BLOCK, &CLUSTER, &COPIES, &MULTICAST];
-        let mut all = [GRID_WAIT; 24];
+        let mut all = [GRID_WAIT; 26];
         let mut count = 1;
         let mut group = 0;
         while group < groups.len() {

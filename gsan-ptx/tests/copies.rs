@@ -222,3 +222,35 @@ fn a_runtime_without_these_hooks_lists_the_copies() {
     let result = instrument(&text, &Options::new(&old, "t.ptx")).unwrap();
     assert_eq!((result.sites.len(), result.unsupported.len()), (0, 2));
 }
+
+#[test]
+fn windows_and_masks() {
+    let op = |access| word(access);
+    let load = "cp.async.bulk.tensor.4d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2, -1, 3}], [%r3], {%h0, %h1};";
+    let hook = line(load);
+    let call = format!(
+        "mov.b16 %gsan_v16, 0; mov.b64 %gsan_c, {{%h0, %h1, %gsan_v16, %gsan_v16}}; call.uni __gsan_copy_windows, (%gsan_s, %rd1, {}, 0, \
+         %gsan_c, ",
+        op(Access::Load)
+    );
+    assert!(hook.contains(&call), "{hook}");
+    assert!(hook.contains(", %r1, %r2, -1, 3, 0); "), "{hook}");
+    let store = "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [%rd1, {%r1, 0, 0}], [%r1];";
+    let hook = line(store);
+    assert!(
+        hook.contains("%gsan_c, {%gsan_v16, %gsan_v16, %gsan_v16, %gsan_v16}"),
+        "{hook}"
+    );
+    assert!(hook.contains(&format!(
+        "{}, 0, %gsan_c, 0, %r1, 0, 0, 0, 0)",
+        op(Access::Store)
+    )));
+    let masked = "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1], [%r1], %r2, %h0;";
+    assert_eq!(
+        line(masked),
+        format!(
+            "cvt.u32.u16 %gsan_r, %h0; call.uni __gsan_copy_masked, (%gsan_s, %rd1, {}, 0, %r2, %gsan_r); {masked}",
+            op(Access::Store)
+        )
+    );
+}

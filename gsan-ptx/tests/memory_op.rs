@@ -37,7 +37,10 @@ fn is(instruction: &str) -> Is {
         Effect::Copy(copy) => {
             assert_eq!(copy.barrier.is_some(), copy.access == Access::Load);
             let place = match copy.remote {
+                Remote::Range(..) if copy.mask.is_some() => "masked",
                 Remote::Range(..) => "range",
+                Remote::Windows { offsets: [], .. } => "pixels",
+                Remote::Windows { .. } => "windows",
                 Remote::Box { rows: true, .. } => "rows",
                 Remote::Box { .. } => "box",
             };
@@ -379,9 +382,10 @@ fn what_touches_global_memory_and_is_not_checked() {
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2;",
         "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [%r1], [%rd1], %r2, %r4, %r5, [%r3];",
         "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1];",
-        "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1], [%r1], %r2, %rs1;",
+        "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1], [%r1], %r2;",
         "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1], [%r3];",
-        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2, %r3}], [%r3], {%rs1};",
+        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2, %r3}], [%r3];",
+        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col::w.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2, %r3}], [%r3], {%rs1};",
         "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2}], [%r3];",
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add [%rd1], [%r1], %r2;",
         "st.async.release.sys.global [%rd1], %r1;",

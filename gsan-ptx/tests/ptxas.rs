@@ -239,6 +239,8 @@ fn odd_forms_assemble() {
          cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [t], [%rd1], 64, [m];
          cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1], %r2, [%rd2], %h0;
          cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r1, -1}], [%r1]; cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%rd1, {4}], [t];
+         cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2, 0, 1}], [%r3], {%h0, %h0};
+         cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [%rd1, {%r1, 0, 0}], [%r1];
          cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%r1], [%rd1, {%r1, %r2, 0, 1, 2}], [%r3], %rd1;
          W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra W; @%p1 mbarrier.test_wait.shared.b64 %p1, [m+8], %rd1;
          mapa.shared::cluster.u32 %r2, %r3, 1; cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r2], [%r1], 64, [%r2]; ret;",

@@ -69,8 +69,8 @@ fn forms_beyond_the_corpus_are_listed_as_the_page_says() {
     let (not_checked, approximated) = (at("as **not checked**"), at("These are **approximated**"));
     let forms = [
         (
-            "bulk copies with im2col",
-            "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1], [%r1], %r2, %rs1;",
+            "bulk copies with `.im2col::w`",
+            "cp.async.bulk.tensor.3d.shared::cluster.global.im2col::w.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r2, %r3}], [%r3], {%rs1};",
         ),
         (
             "bulk copies whose size",

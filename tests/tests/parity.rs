@@ -92,6 +92,7 @@ impl Classic {
             steps: Vec::new(),
             swizzle: 0,
             fill_nan: false,
+            windows: None,
         };
         let map = self.session.tensor_map(self.data.address, &tensor).unwrap();
         let spec = LaunchSpec::new(module, "row", [1, 1, 1], [1, 1, 1], stream);

@@ -86,10 +86,11 @@ fn inputs() -> Vec<PathBuf> {
     inputs
 }
 
-/// Multicast memory is never asked of a GPU: it can put one that is shared with others out of service.
+/// Multicast memory is never asked of a GPU: it can put one that is shared with others out of service. Byte masks need a later GPU
+/// than an H200.
 fn is_for_the_simulator(scenario: &Path) -> bool {
     let name = scenario.file_name().map(|n| n.to_string_lossy());
-    name.is_some_and(|n| n.starts_with("multimem_"))
+    name.is_some_and(|n| n.starts_with("multimem_") || n.starts_with("bulk_masked_"))
 }
 
 /// Without the debugging data, which is larger than the program.

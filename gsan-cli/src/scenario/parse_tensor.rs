@@ -4,15 +4,16 @@ use super::Resolver;
 use crate::element::ElementType;
 use crate::failure::Result;
 use crate::scenario::model::Tensor;
-use gsan_host::{TensorSpec, TensorType};
+use gsan_host::{TensorSpec, TensorType, Windows};
 use std::ops::Range;
 
 /// `{ tensor = "data+16", extents = [64, 32], box = [16, 8], strides = [256], steps = [1, 1], swizzle = 32, fill = "nan" }`; only
 /// the first three must be there.
 pub(super) fn tensor(r: &Resolver<'_>, table: &toml::Table, span: &Range<usize>) -> Result<Tensor> {
     let here = |message: String| r.place.error(span, message);
-    const KEYS: [&str; 7] = [
-        "tensor", "extents", "box", "strides", "steps", "swizzle", "fill",
+    const KEYS: [&str; 11] = [
+        "tensor", "extents", "box", "strides", "steps", "swizzle", "fill", "lower", "upper",
+        "channels", "pixels",
     ];
     if let Some(key) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
         let known = KEYS.join("`, `");
@@ -78,12 +79,48 @@ pub(super) fn tensor(r: &Resolver<'_>, table: &toml::Table, span: &Range<usize>)
         Some(Some("nan")) => true,
         Some(_) => return Err(here("`fill` is \"zero\" or \"nan\"".into())),
     };
+    let corner = |key: &str| -> Result<Vec<i32>> {
+        let wrong = || here(format!("`{key}` is a list of numbers, as in [-1, -1]"));
+        let list = table
+            .get(key)
+            .map(|value| value.as_array().ok_or_else(wrong));
+        let numbers = list.transpose()?.into_iter().flatten();
+        numbers
+            .map(|n| n.as_integer().and_then(|n| i32::try_from(n).ok()))
+            .collect::<Option<_>>()
+            .ok_or_else(wrong)
+    };
+    let of_windows = ["lower", "upper", "channels", "pixels"];
+    let windows = of_windows
+        .iter()
+        .filter(|key| table.contains_key(**key))
+        .count();
+    let count = |key: &str| {
+        let number = table.get(key).and_then(toml::Value::as_integer);
+        number
+            .and_then(|n| u32::try_from(n).ok())
+            .ok_or_else(|| here(format!("`{key}` is a number from 1 on")))
+    };
+    let (boxes, windows) = match windows {
+        0 => (words("box")?, None),
+        4 if !table.contains_key("box") => {
+            let boxes = vec![count("channels")?, count("pixels")?];
+            let (lower, upper) = (corner("lower")?, corner("upper")?);
+            (boxes, Some(Windows { lower, upper }))
+        }
+        _ => {
+            let message =
+                "a map for windows has `lower`, `upper`, `channels` and `pixels`, and no `box`";
+            return Err(here(message.into()));
+        }
+    };
     Ok(Tensor {
         at,
         spec: TensorSpec {
             ty: kind(buffer.ty),
             strides,
-            boxes: words("box")?,
+            boxes,
+            windows,
             steps: words("steps")?,
             extents,
             swizzle,

@@ -133,6 +133,40 @@ pub extern "C" fn __gsan_copy_tensor(
     copies::issue_box::<Format, _>(me, map, shape, corner, Op(op), site, barrier);
 }
 
+/// Before a copy through the tensor map at `map` of pixels of windows (`.im2col`), whose places in them are `offsets`.
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments)]
+pub extern "C" fn __gsan_copy_windows(
+    state: u64,
+    map: u64,
+    op: u32,
+    site: u32,
+    offsets: u64,
+    barrier: u32,
+    c0: u32,
+    c1: u32,
+    c2: u32,
+    c3: u32,
+    c4: u32,
+) {
+    let me = State::at(Nvptx, state);
+    let corner = [c0 as i32, c1 as i32, c2 as i32, c3 as i32, c4 as i32];
+    copies::issue_windows::<Format, _>(me, map, offsets, corner, Op(op), site, barrier);
+}
+
+/// Before a bulk copy to global memory of the bytes that have a bit in `mask`.
+#[unsafe(no_mangle)]
+pub extern "C" fn __gsan_copy_masked(
+    state: u64,
+    addr: u64,
+    op: u32,
+    site: u32,
+    bytes: u32,
+    mask: u32,
+) {
+    copies::issue_masked::<Format, _>(State::at(Nvptx, state), addr, bytes, Op(op), site, mask);
+}
+
 /// After `cp.async.bulk.commit_group`.
 #[unsafe(no_mangle)]
 pub extern "C" fn __gsan_copy_commit(state: u64) {

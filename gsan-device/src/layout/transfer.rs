@@ -13,15 +13,17 @@ pub struct PendingCopy {
     pub site: u32,
     /// What it does to global memory.
     pub op: Op,
-    /// Bytes of a range; 0: a box of a tensor, [`PendingCopy::ROWS`]: four rows of one.
+    /// Bytes of a range; 0: a box of a tensor, [`PendingCopy::ROWS`]: four rows of one, [`PendingCopy::WINDOWS`]: pixels of windows.
     pub bytes: u32,
     /// The first byte of a range, or the [`TensorMap`].
     pub address: u64,
     /// Of a read: the phase of an mbarrier on which it completes, as [`PendingCopy::PHASE`] says. 0: it completes with its thread's
     /// bulk group.
     pub barrier: u32,
-    /// Of a box.
+    /// Of a box or of windows.
     pub corner: [i32; 5],
+    /// Of windows: the places of their pixels in them, 16 bits each. Of a range: which bytes of every 16 are copied, a bit each; 0: all.
+    pub offsets: u64,
 }
 
 impl PendingCopy {
@@ -37,6 +39,8 @@ impl PendingCopy {
     pub const BUSY: u32 = 1 << 31;
     /// In the place of a box's bytes.
     pub const ROWS: u32 = u32::MAX;
+    /// In the place of the bytes of windows.
+    pub const WINDOWS: u32 = u32::MAX - 1;
 
     /// Set in the name of an mbarrier's phase, beside the barrier's shared address (a multiple of 8, below 2^24) and the phase's parity
     /// in bit 0.
@@ -72,7 +76,7 @@ pub struct TensorMap {
     pub extents: [u64; 5],
     /// Bytes from one element to the next in each dimension but the first.
     pub strides: [u64; 4],
-    /// A box's extents, before the steps thin them out.
+    /// A box's extents, before the steps thin them out; of a map for windows the channels of a pixel and the number of pixels.
     pub boxes: [u32; 5],
     /// Of each dimension but the first: every how many elements are taken.
     pub steps: [u32; 5],
@@ -80,6 +84,14 @@ pub struct TensorMap {
     pub rank: u32,
     /// Bytes of an element.
     pub element: u32,
+    /// Of a map for windows (`.im2col`), in width, height and depth: where the first pixel lies.
+    pub lower: [i32; 3],
+    /// Where the last one lies, from the tensor's last element.
+    pub upper: [i32; 3],
+    /// Nonzero: it is for windows.
+    pub windows: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 impl TensorMap {

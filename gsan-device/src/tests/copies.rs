@@ -485,3 +485,101 @@ fn a_missing_edge_is_noticed() {
         assert_eq!(without_edge(Edge::CopyAhead, || small_copy(true)), 0);
     }
 }
+
+/// 8 channels of 4 bytes, 4 × 3 pixels, 2 images; windows from column −1 to the last one, rows −1 to the last but two; every
+/// second column.
+fn windows(d: &Device) -> u64 {
+    let mut map = TensorMap {
+        address: d.real(),
+        extents: [8, 4, 3, 2, 1],
+        strides: [32, 128, 384, 0],
+        boxes: [8, 7, 1, 1, 1],
+        steps: [1, 2, 1, 1, 1],
+        rank: 4,
+        element: 4,
+        lower: [-1, -1, 0],
+        upper: [0, -2, 0],
+        windows: 1,
+        ..TensorMap::default()
+    };
+    map.bits[3] = 77;
+    d.add_tensor_map(&map)
+}
+
+#[test]
+fn windows_walk_through_the_images() {
+    // As `gsan-sim`'s test of the same map: (2,2,0), (4,2,0), (0,1,1), (2,1,1), (4,1,1), (0,2,1), (2,2,1). Column 4 is outside.
+    let pixels = [(2, 2, 0), (0, 1, 1), (2, 1, 1), (0, 2, 1), (2, 2, 1)];
+    let mut wanted: Vec<u64> = pixels
+        .iter()
+        .flat_map(|(w, h, n)| (0..8).map(move |c| n * 96 + h * 32 + w * 8 + c))
+        .collect();
+    wanted.sort_unstable();
+    let found: Vec<u64> = (0..192)
+        .filter(|word| {
+            let d = new_device(Shape {
+                real_size: 768,
+                ..Shape::default()
+            });
+            let b = grid(&d, 0, 0, 1, 2);
+            let map = windows(&d);
+            let offsets = 1 | 2 << 16;
+            copies::issue_windows::<Format, _>(
+                b[0].state(),
+                map,
+                offsets,
+                [0, 1, 0, 0, 0],
+                LOAD,
+                7,
+                0,
+            );
+            b[1].store(4 * word);
+            !d.races().is_empty()
+        })
+        .collect();
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn a_map_of_the_other_kind_is_none() {
+    let d = new_device(Shape {
+        real_size: 768,
+        ..Shape::default()
+    });
+    let b = grid(&d, 0, 0, 1, 1)[0];
+    let (boxes, of_windows) = (tensor(&d), windows(&d));
+    copies::issue_windows::<Format, _>(b.state(), boxes, 0, [0; 5], STORE, 7, 0);
+    copies::issue_box::<Format, _>(b.state(), of_windows, 0, [0; 5], STORE, 7, 0);
+    assert_eq!(d.counters().unknown_maps, 2);
+}
+
+#[test]
+fn a_mask_leaves_bytes_out() {
+    // Of every 16 bytes the first word, and the last two bytes.
+    for mask in [0xc00f, 0, 0xffff] {
+        let found: Vec<u64> = (0..8)
+            .filter(|word| {
+                let d = device();
+                let b = grid(&d, 0, 0, 1, 2);
+                copies::issue_masked::<Format, _>(b[0].state(), d.real(), 32, STORE, 7, mask);
+                b[1].load(4 * word);
+                !d.races().is_empty()
+            })
+            .collect();
+        let wanted: &[u64] = match mask {
+            0 => &[],
+            0xffff => &[0, 1, 2, 3, 4, 5, 6, 7],
+            _ => &[0, 3, 4, 7],
+        };
+        assert_eq!(found, wanted);
+    }
+    if !REFERENCE {
+        let d = device();
+        let b = grid(&d, 0, 0, 1, 2);
+        copies::issue_masked::<Format, _>(b[0].state(), d.real(), 32, STORE, 7, 0xc00f);
+        b[1].plain(Access::Load, 12, 2, 1);
+        assert_silent(&d);
+        b[1].plain(Access::Load, 14, 1, 1);
+        assert_eq!(d.races().len(), 1);
+    }
+}

@@ -13,3 +13,4 @@ mod memory;
 mod multicast;
 mod order;
 mod support;
+mod tensor_maps;

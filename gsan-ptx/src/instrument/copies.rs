@@ -1,6 +1,6 @@
 //! Hooks of bulk copies and of their groups.
 
-use super::emit::{Base, scalar_text};
+use super::emit::{Base, OFFSETS, scalar_text};
 use super::function::Walker;
 use crate::ast::{Address, Instruction, Operand};
 use crate::hook::Access;
@@ -43,7 +43,11 @@ impl<'m> Walker<'m, '_> {
         let site = self.site(instruction, word);
         let base = match copy.remote {
             Remote::Range(address, _) => Some((self.base(address), address)),
-            Remote::Box { .. } => None,
+            Remote::Box { .. } | Remote::Windows { .. } => None,
+        };
+        let offsets = match copy.remote {
+            Remote::Windows { offsets, .. } => offsets,
+            _ => &[],
         };
         // Who waits for another block's mbarrier, or without a hook, is not seen.
         let barrier = copy.barrier.filter(|_| self.block.on && !copy.multicast);
@@ -58,11 +62,23 @@ impl<'m> Walker<'m, '_> {
             match base {
                 Some((base, address)) => {
                     let address = emit.address(base, address, false);
-                    emit.copy(names::COPY, address, word, site, &arguments);
+                    match copy.mask.and_then(scalar_text) {
+                        Some(mask) => {
+                            let mask = emit.widen_mask(&mask);
+                            let arguments = format!("{arguments}, {mask}");
+                            emit.copy(names::COPY_MASKED, address, word, site, &arguments);
+                        }
+                        None => emit.copy(names::COPY, address, word, site, &arguments),
+                    }
                 }
                 None => {
                     let (map, rest) = arguments.split_once(", ").unwrap_or_default();
-                    emit.copy(names::COPY_TENSOR, map, word, site, rest);
+                    let mut hook = names::COPY_TENSOR;
+                    if let Remote::Windows { .. } = copy.remote {
+                        emit.pack_offsets(offsets);
+                        hook = names::COPY_WINDOWS;
+                    }
+                    emit.copy(hook, map, word, site, rest);
                 }
             }
         });
@@ -97,14 +113,24 @@ impl<'m> Walker<'m, '_> {
             Operand::Int(n) if (-0x8000_0000..=0xffff_ffff).contains(n) => scalar_text(operand),
             _ => None,
         };
+        let half = |operand: &Operand<'m>| matches!(operand, Operand::Name(name) if self.registers.bytes(name) == Some(2));
         match copy.remote {
-            Remote::Range(_, bytes) => Some(format!("{}, {PHASE}", word(bytes)?)),
-            Remote::Box { map, corner, rows } => {
+            Remote::Range(_, bytes) => match copy.mask {
+                Some(mask) if half(mask) || matches!(mask, Operand::Int(0..=0xffff)) => word(bytes),
+                Some(_) => None,
+                None => Some(format!("{}, {PHASE}", word(bytes)?)),
+            },
+            Remote::Box { map, corner, .. } | Remote::Windows { map, corner, .. } => {
                 let map = match map {
                     Operand::Name(name) if self.registers.bytes(name) == Some(8) => *name,
                     _ => return None,
                 };
-                let shape = if rows { names::COPY_ROWS } else { 0 };
+                let shape = match copy.remote {
+                    Remote::Box { rows: true, .. } => names::COPY_ROWS.to_string(),
+                    Remote::Windows { offsets, .. } if !offsets.iter().all(half) => return None,
+                    Remote::Windows { .. } => OFFSETS.to_string(),
+                    _ => "0".to_string(),
+                };
                 let mut text = format!("{map}, {shape}, {PHASE}");
                 for i in 0..DIMENSIONS {
                     let coordinate = match corner.get(i) {

@@ -17,6 +17,9 @@ pub(super) const ADDRESS: &str = "%gsan_a";
 /// What `__gsan_sync_before` returned, for each piece of an access.
 const CONTEXT: [&str; MOST_STRONG] = ["%gsan_c", "%gsan_c1", "%gsan_c2", "%gsan_c3"];
 
+/// The places of pixels in their windows, before a copy that needs no context.
+pub(super) const OFFSETS: &str = CONTEXT[0];
+
 /// A 32-bit value.
 pub(super) const SCRATCH: &str = "%gsan_r";
 
@@ -195,6 +198,29 @@ impl<'e> Emitter<'e> {
         self.needs.state = true;
         let arguments = format_args!("{STATE}, {address}, {}, {site}, {arguments}", op.0);
         self.call(None, hook, arguments);
+    }
+
+    /// Puts up to three 16-bit registers into [`OFFSETS`].
+    pub(super) fn pack_offsets(&mut self, offsets: &[Operand<'_>]) {
+        self.needs.contexts = self.needs.contexts.max(1);
+        self.needs.comparands[0] = true;
+        let zero = "%gsan_v16";
+        let at = |n: usize| offsets.get(n).and_then(scalar_text).unwrap_or(zero.into());
+        let (a, b, c) = (at(0), at(1), at(2));
+        put!(
+            self,
+            "mov.b16 {zero}, 0; mov.b64 {OFFSETS}, {{{a}, {b}, {c}, {zero}}}; "
+        );
+    }
+
+    /// A 16-bit register, or number, as one of 32 bits.
+    pub(super) fn widen_mask(&mut self, mask: &str) -> String {
+        if !mask.starts_with('%') {
+            return mask.to_string();
+        }
+        self.needs.scratch = true;
+        put!(self, "cvt.u32.u16 {SCRATCH}, {mask}; ");
+        SCRATCH.to_string()
     }
 
     /// Puts the name of an mbarrier's present phase into a register; 0 where it is another block's (`cluster`: it may be).

@@ -29,6 +29,8 @@ pub struct BulkCopy<'i, 'a> {
     pub cluster: bool,
     /// It goes to several blocks.
     pub multicast: bool,
+    /// Which bytes of every 16 it writes, a bit each, where that is said.
+    pub mask: Option<&'i Operand<'a>>,
 }
 
 /// The global memory of a bulk copy.
@@ -44,6 +46,15 @@ pub enum Remote<'i, 'a> {
         corner: &'i [Operand<'a>],
         /// Gathered or scattered rows.
         rows: bool,
+    },
+    /// Pixels of windows, through a tensor map.
+    Windows {
+        /// The map's generic address.
+        map: &'i Operand<'a>,
+        /// The first pixel's window.
+        corner: &'i [Operand<'a>],
+        /// The pixels' place in their windows; none where it is their first one.
+        offsets: &'i [Operand<'a>],
     },
 }
 
@@ -130,17 +141,16 @@ fn copy_async<'i, 'a>(instruction: &'i Instruction<'a>) -> Effect<'i, 'a> {
     plain(Access::Load, size, address, Some(copy))
 }
 
-/// The operands are, in this order: destination, source, (of ranges) size, mbarrier, the blocks of a multicast, cache policy.
+/// The operands are, in this order: destination, source, (of ranges) size, mbarrier, (of windows) offsets, the blocks of a multicast, cache
+/// policy, byte mask.
 fn bulk<'i, 'a>(instruction: &'i Instruction<'a>) -> Result<BulkCopy<'i, 'a>, &'static str> {
     let has = |m| instruction.has(m);
-    let odd = |w: &&str| {
-        w.starts_with("im2col")
-            || matches!(*w, "cp_mask" | "ignore_oob")
-            || w.starts_with("override")
-    };
+    let odd =
+        |w: &&str| w.starts_with("im2col::") || *w == "ignore_oob" || w.starts_with("override");
     if instruction.modifiers.iter().any(odd) {
-        return Err("bulk copies with im2col, byte masks and the like are not checked");
+        return Err("bulk copies with im2col::w, with .ignore_oob and the like are not checked");
     }
+    let windows = has("im2col") || has("im2col_no_offs");
     // The state space that is named first is where the copy goes.
     let spaces = ["global", "shared::cta", "shared::cluster"];
     let load = instruction
@@ -160,7 +170,7 @@ fn bulk<'i, 'a>(instruction: &'i Instruction<'a>) -> Result<BulkCopy<'i, 'a>, &'
     }
     let operands = &instruction.operands;
     let place = operands.get(usize::from(load)).ok_or(ODD_OPERANDS)?;
-    let (remote, mut next) = match (place, operands.get(2)) {
+    let (mut remote, mut next) = match (place, operands.get(2)) {
         (Operand::Tensor(parts), _) if tensor => {
             let [map, Operand::Vector(corner)] = &parts[..] else {
                 return Err(ODD_OPERANDS);
@@ -169,7 +179,15 @@ fn bulk<'i, 'a>(instruction: &'i Instruction<'a>) -> Result<BulkCopy<'i, 'a>, &'
             if corner.is_empty() || corner.len() > 5 || (rows && corner.len() != 5) {
                 return Err(ODD_OPERANDS);
             }
-            (Remote::Box { map, corner, rows }, 2)
+            let remote = match windows {
+                true => Remote::Windows {
+                    map,
+                    corner,
+                    offsets: &[],
+                },
+                false => Remote::Box { map, corner, rows },
+            };
+            (remote, 2)
         }
         (Operand::Address(address), Some(bytes)) if !tensor => (Remote::Range(address, bytes), 3),
         _ => return Err(ODD_ADDRESS),
@@ -180,8 +198,21 @@ fn bulk<'i, 'a>(instruction: &'i Instruction<'a>) -> Result<BulkCopy<'i, 'a>, &'
         _ => None,
     };
     next += usize::from(load);
+    if let (Remote::Windows { offsets, .. }, true) = (&mut remote, load) {
+        match operands.get(next) {
+            Some(Operand::Vector(list)) if list.len() <= 3 => *offsets = list,
+            _ => return Err(ODD_OPERANDS),
+        }
+        next += 1;
+    }
     let multicast = has("multicast::cluster");
-    if operands.len() != next + usize::from(multicast) + usize::from(has("L2::cache_hint")) {
+    next += usize::from(multicast) + usize::from(has("L2::cache_hint"));
+    let mask = match has("cp_mask") {
+        true if load || reduce || tensor => return Err(ODD_OPERANDS),
+        true => Some(operands.get(next).ok_or(ODD_OPERANDS)?),
+        false => None,
+    };
+    if operands.len() != next + usize::from(mask.is_some()) {
         return Err(ODD_OPERANDS);
     }
     Ok(BulkCopy {
@@ -195,5 +226,6 @@ fn bulk<'i, 'a>(instruction: &'i Instruction<'a>) -> Result<BulkCopy<'i, 'a>, &'
         barrier,
         cluster: load && (multicast || has("shared::cluster")),
         multicast,
+        mask,
     })
 }

@@ -152,6 +152,7 @@ pub(super) fn tensor_map(memory: u64) -> TensorMap {
         steps: [1; 5],
         rank: 2,
         element: 4,
+        ..TensorMap::default()
     }
 }
 

@@ -323,6 +323,7 @@ fn tensors(programs: usize) -> TensorSpec {
         steps: Vec::new(),
         swizzle: 0,
         fill_nan: false,
+        windows: None,
     }
 }
 
