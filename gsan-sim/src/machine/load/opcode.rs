@@ -48,6 +48,11 @@ impl<'a> Decoder<'_, 'a> {
         if let Some(video) = Video::parse(i.opcode, mods) {
             return self.video(i, video);
         }
+        if let ("add" | "sub" | "fma", [Ty::F32, narrow @ (Ty::F16 | Ty::Bf16)]) =
+            (i.opcode, &mods.types[..])
+        {
+            return self.mixed(i, mods, *narrow);
+        }
         let Some(alu) = alu::find(i.opcode, mods, i.operands.len().saturating_sub(1)) else {
             return unsupported("");
         };
@@ -70,6 +75,40 @@ impl<'a> Decoder<'_, 'a> {
                 });
             }
         }
+        Ok(())
+    }
+
+    /// A sum or product of narrow floats with a wide one: all but the last operand are widened first, which is exact.
+    fn mixed(&mut self, i: &Instruction<'a>, mods: &Mods<'_>, narrow: Ty) -> Decoded<()> {
+        let name = if narrow == Ty::F16 { "f16" } else { "bf16" };
+        let words: Vec<&str> = mods.words.iter().copied().filter(|w| *w != name).collect();
+        let operands = i.operands.len().saturating_sub(1);
+        let op = alu::find(i.opcode, &Mods::new(&words), operands);
+        let widen = alu::find("cvt", &Mods::new(&["f32", name]), 1);
+        let (Some(op), Some(widen)) = (op, widen) else {
+            return unsupported("");
+        };
+        let mut values = Vec::new();
+        for n in 1..operands {
+            let wide = self.fresh();
+            self.apply(widen, wide, &i.operands[n..=n])?;
+            values.push(wide);
+        }
+        values.push(self.source(self.operand(i, operands)?, Ty::F32)?);
+        let d = self.target(self.operand(i, 0)?)?.slot;
+        let flags = op.flags;
+        self.emit(match (op.func, &values[..]) {
+            (Func::Two(f), &[a, b]) => Op::Alu2 { f, flags, d, a, b },
+            (Func::Three(f), &[a, b, c]) => Op::Alu3 {
+                f,
+                flags,
+                d,
+                a,
+                b,
+                c,
+            },
+            _ => return unsupported("number of operands"),
+        });
         Ok(())
     }
 
