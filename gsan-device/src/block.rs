@@ -8,7 +8,7 @@ use crate::layout::{
 };
 use crate::machine::{Machine, field};
 use crate::mutants::{Edge, without};
-use crate::warps::WARP;
+use crate::warps::{self, WARP};
 use core::mem::{offset_of, size_of};
 
 /// The block's first thread, before the block's first barrier: takes a slot and leaves the block state where
@@ -85,6 +85,10 @@ pub fn grid_wait<M: Machine>(me: State<M>) {
     }
     let waited = field!(me.addr, ThreadState, waited);
     let epoch = me.start_epoch();
+    // That launch ran beside this one, and what it has acquired from this block it hands back to all of its warps.
+    if m.load32(row.wrapping_add(4 * me.thread_id() as u64)) >= epoch {
+        warps::block_sync(me, true);
+    }
     let alone = m.load32(field!(me.addr, ThreadState, users)) == 1;
     if !alone || m.load32_acquire(waited) != epoch {
         me.import_row(row);
