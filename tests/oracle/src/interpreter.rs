@@ -12,7 +12,7 @@ use crate::program::{
 };
 use crate::random::Random;
 use crate::removed::{Part, without};
-use crate::semantics::{event, perform, threads_of};
+use crate::semantics::{event, operations_of, perform, threads_of};
 use crate::setup::{FOREIGN_BASE, MEMORY, Setup};
 use crate::trace::{Finding, Item, Prior, ThreadInfo, Trace};
 use crate::under_way::{UnderWay, accesses_of};
@@ -315,6 +315,7 @@ impl<'a> Machine<'a> {
                     threads: threads.iter().map(|t| t.info).collect(),
                     graphs: program.graphs.clone(),
                     dependent: program.kernels.iter().map(|k| k.dependent).collect(),
+                    operations: operations_of(program),
                     copies: Vec::new(),
                     items: Vec::new(),
                 },
@@ -526,7 +527,7 @@ impl<'a> Machine<'a> {
     fn instruction(&mut self, t: usize) {
         match self.op(t) {
             Some(Op::Access(access)) => {
-                let (read, wrote) = perform(&mut self.memory, access);
+                let (read, wrote) = perform(&mut self.memory, access, self.threads[t].read);
                 let thread = &mut self.threads[t];
                 (thread.read, thread.success) =
                     (read, wrote || !matches!(access.kind, Kind::Cas { .. }));

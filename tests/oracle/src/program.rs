@@ -42,6 +42,8 @@ pub struct Kernel {
     pub cluster: usize,
     /// The blocks.
     pub blocks: Vec<Block>,
+    /// What it is to the host.
+    pub work: Work,
     /// Launched with the attribute of programmatic dependent launches: it may begin when the kernel right before it in its stream lets
     /// it.
     pub dependent: bool,
@@ -64,6 +66,27 @@ impl Kernel {
         fences.any(|scope| scope > Scope::Cta)
     }
 }
+
+/// What the host asks for: a launch, or an operation, which is written as a kernel of one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Work {
+    /// A launch.
+    #[default]
+    Grid,
+    /// `cuMemsetD8Async` to zero.
+    Memset,
+    /// `cuMemcpyDtoDAsync`
+    Copy,
+    /// `cuMemcpyDtoHAsync`
+    ReadBack,
+    /// `cuMemcpyHtoD`: the host waits.
+    Write,
+    /// `cuMemcpyDtoH`: the host waits.
+    Read,
+}
+
+/// The legacy default stream, in which the operations are that the host waits for. The others have no order with it.
+pub const LEGACY: usize = 3;
 
 /// A block.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -340,6 +363,8 @@ pub enum Kind {
     },
     /// `red.add`
     Reduce(u32),
+    /// Stores what the thread has read last: of a copy between buffers.
+    Paste,
 }
 
 impl Kind {
@@ -350,7 +375,7 @@ impl Kind {
 
     /// Whether it reads and writes in one step.
     pub fn is_rmw(self) -> bool {
-        !matches!(self, Kind::Load | Kind::Store(_))
+        !matches!(self, Kind::Load | Kind::Store(_) | Kind::Paste)
     }
 }
 
@@ -447,6 +472,12 @@ impl Program {
             Some(HostStep::Launch { kernel, .. }) => Some(*kernel),
             _ => None,
         }
+    }
+
+    /// The same if it is no operation of the host's.
+    pub fn grid_of(&self, step: usize) -> Option<usize> {
+        let kernel = self.kernel_of(step)?;
+        (self.kernels[kernel].work == Work::Grid).then_some(kernel)
     }
 
     /// The nodes of the graph that a step of the host launches.
@@ -548,7 +579,7 @@ impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let name = match self.kind {
             Kind::Load => "ld",
-            Kind::Store(_) => "st",
+            Kind::Store(_) | Kind::Paste => "st",
             Kind::Reduce(_) => "red",
             _ => "atom",
         };
@@ -561,6 +592,7 @@ impl fmt::Display for Access {
         match self.kind {
             Kind::Load => write!(f, ".b{bits} {}", self.place)?,
             Kind::Store(v) => write!(f, ".b{bits} {}, {v}", self.place)?,
+            Kind::Paste => write!(f, ".b{bits} {}, what was read", self.place)?,
             Kind::Add(v) | Kind::Reduce(v) => write!(f, ".add.u{bits} {}, {v}", self.place)?,
             Kind::Exchange(v) => write!(f, ".exch.b{bits} {}, {v}", self.place)?,
             Kind::Cas { expect, new } => write!(f, ".cas.b{bits} {}, {expect}, {new}", self.place)?,
@@ -711,6 +743,9 @@ impl fmt::Display for Program {
         for (k, kernel) in self.kernels.iter().enumerate() {
             if kernel.cluster > 1 {
                 writeln!(f, "kernel {k}: clusters of {}", kernel.cluster)?;
+            }
+            if kernel.work != Work::Grid {
+                writeln!(f, "kernel {k}: {:?}", kernel.work)?;
             }
             if kernel.dependent {
                 writeln!(f, "kernel {k}: a dependent launch")?;

@@ -12,6 +12,10 @@ pub enum Part {
     DependentJoin,
     /// A dependent launch is told the row that its wait adds.
     DependentRow,
+    /// An operation of the host begins with what its stream knew.
+    OperationBase,
+    /// The stream knows what an operation of the host did.
+    OperationRow,
     /// The hook before `cp.async.mbarrier.arrive`.
     ArriveBehindCopies,
     /// The hook at a multicast that says that its end releases at an mbarrier of the cluster.
@@ -24,10 +28,12 @@ pub enum Part {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Part; 7] = [
+    pub const ALL: [Part; 9] = [
         Part::DependentBase,
         Part::DependentJoin,
         Part::DependentRow,
+        Part::OperationBase,
+        Part::OperationRow,
         Part::ArriveBehindCopies,
         Part::MulticastRelease,
         Part::BoxRows,

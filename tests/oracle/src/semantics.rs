@@ -1,11 +1,11 @@
 //! What a program's instructions do to memory, wherever it runs.
 
-use crate::program::{Access, Kind, Program};
+use crate::program::{Access, Kind, Program, Work};
 use crate::setup::MEMORY;
 use crate::trace::{self, ThreadInfo};
 
-/// Does an access in the memory of all spaces; returns what it read and whether it wrote.
-pub fn perform(memory: &mut [u8; MEMORY], access: Access) -> (u128, bool) {
+/// Does an access in the memory of all spaces; returns what it read and whether it wrote. `held` is what the thread has read last.
+pub fn perform(memory: &mut [u8; MEMORY], access: Access, held: u128) -> (u128, bool) {
     let (start, size) = (access.place.start() as usize, access.place.size as usize);
     let bytes = &mut memory[start..start + size];
     let mut buffer = [0; 16];
@@ -14,6 +14,7 @@ pub fn perform(memory: &mut [u8; MEMORY], access: Access) -> (u128, bool) {
     let new = match access.kind {
         Kind::Load => None,
         Kind::Store(v) | Kind::Exchange(v) => Some(u128::from(v)),
+        Kind::Paste => Some(held),
         Kind::Add(v) | Kind::Reduce(v) => Some(old.wrapping_add(u128::from(v))),
         Kind::Cas { expect, new } => (old == u128::from(expect)).then_some(u128::from(new)),
     };
@@ -30,7 +31,7 @@ pub fn event(thread: usize, index: usize, access: &Access, wrote: bool) -> trace
         index,
         copy: None,
         place: access.place,
-        reads: !matches!(access.kind, Kind::Store(_)),
+        reads: !matches!(access.kind, Kind::Store(_) | Kind::Paste),
         writes: wrote,
         reduction: matches!(access.kind, Kind::Reduce(_)),
         attempt: matches!(access.kind, Kind::Cas { .. }),
@@ -60,4 +61,11 @@ pub fn threads_of(program: &Program) -> Vec<ThreadInfo> {
         }
     }
     threads
+}
+
+/// The kernels that are operations of the host.
+pub fn operations_of(program: &Program) -> Vec<usize> {
+    let kernels = program.kernels.iter().enumerate();
+    let operations = kernels.filter(|(_, k)| k.work != Work::Grid);
+    operations.map(|(n, _)| n).collect()
 }

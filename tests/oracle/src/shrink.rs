@@ -1,6 +1,6 @@
 //! Makes a failing program small: leaves out what it can while the program still fails.
 
-use crate::program::{HostStep, Op, Program};
+use crate::program::{HostStep, LEGACY, Op, Program, Work};
 
 /// The smallest program found that still `fails`; the given one does.
 pub fn shrink(program: Program, mut fails: impl FnMut(&Program) -> bool) -> Program {
@@ -65,7 +65,12 @@ fn without_kernel(program: &Program, n: usize) -> Option<Program> {
 fn without_step(program: &Program, n: usize) -> Option<Program> {
     let mut p = program.clone();
     let at = (0..p.host.len())
-        .filter(|&i| !matches!(p.host[i], HostStep::Launch { .. }))
+        .filter(|&i| {
+            let waits_for_operation = i > 0
+                && matches!(p.host[i], HostStep::Synchronize { stream: LEGACY })
+                && p.host[i - 1].stream() == LEGACY;
+            !matches!(p.host[i], HostStep::Launch { .. }) && !waits_for_operation
+        })
         .nth(n)?;
     p.host.remove(at);
     Some(p)
@@ -109,6 +114,13 @@ fn nth_op(program: &mut Program, n: usize) -> Option<(&mut Vec<Op>, usize)> {
 
 fn without_op(program: &Program, n: usize) -> Option<Program> {
     let mut p = program.clone();
+    let all = program
+        .threads()
+        .flat_map(|(k, _, _, ops)| vec![k; ops.len()]);
+    if program.kernels[all.into_iter().nth(n)?].work != Work::Grid {
+        // An operation of the host is what it is.
+        return Some(p);
+    }
     let (ops, i) = nth_op(&mut p, n)?;
     ops.remove(i);
     Some(p)

@@ -40,6 +40,8 @@ pub struct Trace {
     pub graphs: Vec<Graph>,
     /// Of each kernel, whether it is launched as a dependent one.
     pub dependent: Vec<bool>,
+    /// The kernels that are operations of the host.
+    pub operations: Vec<usize>,
     /// The copies that were issued.
     pub copies: Vec<CopyInfo>,
     /// What happened.

@@ -449,3 +449,38 @@ fn a_dependent_launch_knows_the_kernel_before_it_when_it_has_waited() {
         assert_eq!(dependent(None, ended), 1);
     }
 }
+
+/// Between a kernel and a dependent launch the host sets memory in their stream: it is an ordinary launch then.
+#[test]
+fn an_operation_of_the_host_is_no_kernel_to_overtake() {
+    let run = |operations: Vec<usize>| {
+        let mut trace = Trace::default();
+        for kernel in 0..3 {
+            trace.threads.push(ThreadInfo {
+                kernel,
+                block: 0,
+                global_block: kernel,
+                cluster: kernel,
+                clustered: false,
+                fenced: false,
+                thread: 0,
+                linear: 0,
+            });
+        }
+        trace.dependent = vec![false, false, true];
+        trace.operations = operations;
+        let mut run = Run(trace);
+        for kernel in 0..3 {
+            let stream = 0;
+            let host = HostStep::Launch { kernel, stream };
+            run = run
+                .item(Item::Host(kernel, host))
+                .item(Item::Task(kernel))
+                .st(kernel)
+                .item(Item::KernelEnd(kernel));
+        }
+        run.races()
+    };
+    assert_eq!(run(vec![1]), 0);
+    assert_eq!(run(Vec::new()), 1);
+}

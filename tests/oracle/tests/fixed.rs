@@ -167,7 +167,7 @@ fn a_copy_whose_thread_hangs_has_no_end() {
         kernels: vec![Kernel {
             cluster: 1,
             blocks: vec![block(issuer, vec![1]), block(reader, Vec::new())],
-            dependent: false,
+            ..Kernel::default()
         }],
         host: vec![HostStep::Launch {
             kernel: 0,

@@ -209,11 +209,13 @@ impl Generator {
         };
         let at = Mbarrier { rank: None, index };
         let phases = 1 + self.random.below(2) as u32;
+        let mut broken = false;
         for phase in 0..phases {
             self.issue_fetch(issuer, at, data);
             // Who issues the next phase has to wait for this one: an arrival too many is undefined.
             let goes_on = waiter == issuer && phase + 1 < phases;
-            let broken = self.random.chance(8) && !goes_on;
+            // Who has not waited for a phase takes its parity for the next one's.
+            broken |= self.random.chance(8) && !goes_on;
             if !broken {
                 self.await_phase(waiter, index, phase);
             }

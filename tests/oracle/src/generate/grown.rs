@@ -3,7 +3,10 @@
 
 use super::{Generator, Who};
 use crate::boxes::Corner;
-use crate::program::{HostStep, Kind, MBARRIERS, Mbarrier, Op, Place, Transfer};
+use crate::program::{
+    Block, HostStep, Kernel, Kind, LEGACY, MBARRIERS, Mbarrier, Op, Place, Space, Transfer, Work,
+};
+use crate::setup::MAX_STEPS;
 use gsan_device::layout::Scope;
 
 impl Generator {
@@ -257,6 +260,100 @@ impl Generator {
                     self.ops(kernel, (block, thread)).insert(at, Op::GridWait);
                 }
             }
+        }
+    }
+
+    /// Some programs set, copy or read memory that kernels use, in a stream or as the host.
+    pub(super) fn host_operations(&mut self) {
+        if !self.random.chance(35) {
+            return;
+        }
+        // As many grids can be told apart at a time.
+        let room = 4usize.saturating_sub(self.program.kernels.len());
+        for _ in 0..room.min(1 + self.random.below(2)) {
+            self.host_operation();
+        }
+    }
+
+    fn host_operation(&mut self) {
+        let works = [
+            Work::Memset,
+            Work::Memset,
+            Work::Copy,
+            Work::ReadBack,
+            Work::Write,
+            Work::Read,
+        ];
+        let work = self.random.pick(&works);
+        let (to, from) = (self.used_chunk(), self.used_chunk());
+        let load = Self::plainly(Kind::Load, from);
+        let ops = match work {
+            Work::Grid | Work::Memset => vec![Self::plainly(Kind::Store(0), to)],
+            Work::Write => vec![Self::plainly(Kind::Store(5), to)],
+            Work::Copy => vec![load, Self::plainly(Kind::Paste, to)],
+            Work::ReadBack | Work::Read => vec![load],
+        };
+        let waits = matches!(work, Work::Write | Work::Read);
+        let used = self.program.host.iter().map(|s| s.stream());
+        let streams: Vec<usize> = used.filter(|&s| s != LEGACY).collect();
+        if streams.is_empty() {
+            return;
+        }
+        let stream = if waits {
+            LEGACY
+        } else {
+            self.random.pick(&streams)
+        };
+        let kernel = self.program.kernels.len();
+        let mut steps = vec![HostStep::Launch { kernel, stream }];
+        if waits {
+            // The host may have waited for what comes before, and waits for the operation.
+            if self.random.chance(50) {
+                let stream = self.random.pick(&streams);
+                steps.insert(0, HostStep::Synchronize { stream });
+            }
+            steps.push(HostStep::Synchronize { stream });
+        }
+        if self.program.host.len() + steps.len() > MAX_STEPS {
+            return;
+        }
+        self.program.kernels.push(Kernel {
+            cluster: 1,
+            blocks: vec![Block {
+                threads: vec![ops],
+                ..Block::default()
+            }],
+            work,
+            dependent: false,
+        });
+        let mut at = self.random.below(self.program.host.len() + 1);
+        let host = &mut self.program.host;
+        if at > 0 && host[at - 1].stream() == LEGACY {
+            // Not before the wait for another.
+            at = host.len();
+        }
+        host.splice(at..at, steps);
+    }
+
+    /// A piece of memory that some kernel touches, or perhaps none.
+    fn used_chunk(&mut self) -> Place {
+        let ops = self.program.threads().flat_map(|(.., ops)| ops);
+        let places = ops.filter_map(|op| match op {
+            Op::Access(access) => Some(access.place),
+            Op::Copy(copy) => Some(copy.place),
+            _ => None,
+        });
+        // The words below are flags.
+        let suits = |p: &Place| p.space == Space::Checked && p.offset >= 64;
+        let places: Vec<Place> = places.filter(suits).collect();
+        let offset = match places.is_empty() || self.random.chance(10) {
+            true => 64 + 16 * self.random.below(12) as u32,
+            false => self.random.pick(&places).offset / 16 * 16,
+        };
+        Place {
+            space: Space::Checked,
+            offset,
+            size: 16,
         }
     }
 }

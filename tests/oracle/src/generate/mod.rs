@@ -80,7 +80,7 @@ impl Generator {
         self.program.kernels.push(Kernel {
             cluster,
             blocks,
-            dependent: false,
+            ..Kernel::default()
         });
         for _ in 0..1 + self.random.below(3) {
             match self.random.below(if many_threads { 20 } else { 14 }) {

@@ -35,6 +35,7 @@ pub fn program(seed: u64, widths: Widths) -> Program {
         g.host();
         if g.grown {
             g.dependent_launches();
+            g.host_operations();
         }
     }
     g.program
@@ -57,7 +58,7 @@ impl Generator {
         self.program.kernels.push(Kernel {
             cluster,
             blocks,
-            dependent: false,
+            ..Kernel::default()
         });
         if self.random.chance(20) {
             self.common();

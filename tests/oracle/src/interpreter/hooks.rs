@@ -165,7 +165,7 @@ pub(super) fn phase_name(index: usize, phase: u32) -> u32 {
 fn word(access: &Access) -> Word {
     let kind = match access.kind {
         Kind::Load => layout::Access::Load,
-        Kind::Store(_) => layout::Access::Store,
+        Kind::Store(_) | Kind::Paste => layout::Access::Store,
         Kind::Cas { .. } => layout::Access::Cas,
         Kind::Add(_) | Kind::Exchange(_) | Kind::Reduce(_) => layout::Access::Rmw,
     };

@@ -1,7 +1,7 @@
 //! The host's side of a run: streams, events, graphs, and the clock rows of their kernels.
 
 use super::{Machine, Phase, Step, block};
-use crate::program::{HostStep, Program};
+use crate::program::{HostStep, Program, Work};
 use crate::removed::{Part, without};
 use crate::setup::Format;
 use crate::trace::Item;
@@ -129,7 +129,7 @@ impl Machine<'_> {
     /// Whether a task need not wait until what runs in its stream has ended: a dependent launch, once all blocks of the
     /// kernel before it have let it begin or are gone.
     fn may_begin_early(&self, stream: usize, task: usize) -> bool {
-        let kernel = |step| self.program.kernel_of(step);
+        let kernel = |step| self.program.grid_of(step);
         let (Some(next), Some(before)) = (kernel(task), self.host.last[stream].and_then(kernel))
         else {
             return false;
@@ -185,7 +185,7 @@ impl Machine<'_> {
             HostStep::Launch { kernel, .. } => {
                 let dependent = self.program.kernels[kernel].dependent;
                 let before = before.filter(|_| dependent);
-                let before = before.and_then(|b| self.program.kernel_of(b));
+                let before = before.and_then(|b| self.program.grid_of(b));
                 let mut known = Vec::new();
                 if let Some(before) = before {
                     from = vec![self.host.inherited[index]];
@@ -196,9 +196,18 @@ impl Machine<'_> {
                         known.clone_from(&self.host.stream_rows[stream]);
                     }
                 }
+                let operation = self.program.kernels[kernel].work != Work::Grid;
+                if operation && without(Part::OperationBase) {
+                    from.clear();
+                }
                 let base = self.new_row(&from);
                 self.host.running[stream].push(index);
-                known.push(self.begin(kernel, base, stream as u64));
+                let out = self.begin(kernel, base, stream as u64);
+                if operation && without(Part::OperationRow) {
+                    known.clone_from(&self.host.stream_rows[stream]);
+                } else {
+                    known.push(out);
+                }
                 if let Some(before) = before {
                     self.host.kernels[kernel].before = Some(before);
                     let grids = &self.host.kernels;
@@ -254,6 +263,7 @@ impl Machine<'_> {
         let warps = match self.setup.format {
             // Its cell knows no warps, and its runtime has no hooks for them.
             Format::Reference => 0,
+            Format::Wide if self.program.kernels[kernel].work != Work::Grid => 0,
             Format::Wide => LaunchRecord::INTRA_BLOCK,
         };
         let shape = [self.program.kernels[kernel].cluster.max(1) as u32, 1, 1];

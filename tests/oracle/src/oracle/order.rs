@@ -302,7 +302,7 @@ impl Oracle {
         }
         let before = self.order.last.insert(step.stream(), index);
         let before = before.and_then(|b| match self.order.tasks.get(&b)?.step {
-            HostStep::Launch { kernel, .. } => Some(kernel),
+            HostStep::Launch { kernel, .. } if !trace.operations.contains(&kernel) => Some(kernel),
             _ => None,
         });
         let stream = self.order.stream(step.stream());

@@ -6,7 +6,7 @@
 use super::asynchronous;
 use super::endings::{self, Last};
 use crate::program::{
-    Access, Barrier, Block, Condition, Kernel, Kind, Op, Place, Program, Space, Until, WARP,
+    Access, Barrier, Block, Condition, Kernel, Kind, Op, Place, Program, Space, Until, WARP, Work,
 };
 use gsan_device::layout::{Order, Scope};
 use std::fmt::Write;
@@ -130,7 +130,7 @@ impl Module {
     pub fn add(&mut self, program: &Program) {
         let mut thread = 0;
         for (k, kernel) in program.kernels.iter().enumerate() {
-            if !program.is_repeated(k) {
+            if !program.is_repeated(k) && kernel.work == Work::Grid {
                 self.kernel(k, kernel, thread);
             }
             thread += kernel.blocks.iter().map(|b| b.threads.len()).sum::<usize>();
@@ -524,6 +524,7 @@ fn access_text(access: &Access) -> String {
             format!("ld{order}.global.v4.u32 {{%q0, %q1, %q2, %q3}}, {at};")
         }
         Kind::Load => format!("ld{order}.global.u{bits} {register}, {at};"),
+        Kind::Paste => String::new(),
         Kind::Store(v) if size == 16 => format!("st{order}.global.v4.u32 {at}, {{{v}, 0, 0, 0}};"),
         Kind::Store(v) => format!("st{order}.global.u{bits} {at}, {v};"),
         Kind::Add(v) => format!("atom{order}.global.add.u{bits} {register}, {at}, {v};"),

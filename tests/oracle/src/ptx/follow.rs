@@ -1,9 +1,9 @@
 //! Turns the machine's record of a program into a trace.
 
 use super::emit::{self, At, Module};
-use super::run::{Error, Result, STREAMS};
-use crate::program::{AsyncCopy, HostStep, Mbarrier, Op, Program, Space, Transfer};
-use crate::semantics;
+use super::run::{Error, Result};
+use crate::program::{AsyncCopy, HostStep, LEGACY, Mbarrier, Op, Program, Space, Transfer, Work};
+use crate::semantics::{self, operations_of};
 use crate::setup::{Format, MEMORY};
 use crate::trace::{Item, Trace};
 use crate::under_way::{UnderWay, accesses_of};
@@ -32,9 +32,14 @@ struct Grid {
     threads: usize,
 }
 
+/// Streams, and the host's own.
+const QUEUES: usize = LEGACY + 1;
+
 /// Follows a program.
 pub(super) struct Follower<'a> {
     number: usize,
+    /// Where its checked memory begins.
+    data: u64,
     /// The program.
     pub(super) program: &'a Program,
     module: &'a Module,
@@ -54,9 +59,9 @@ pub(super) struct Follower<'a> {
     begun: Vec<bool>,
     ended: Vec<bool>,
     /// Per stream: steps that have not happened, the kernels or the graph that run, and what began last.
-    queues: [VecDeque<usize>; STREAMS],
-    running: [Vec<usize>; STREAMS],
-    last: [Option<usize>; STREAMS],
+    queues: [VecDeque<usize>; QUEUES],
+    running: [Vec<usize>; QUEUES],
+    last: [Option<usize>; QUEUES],
     /// Per wait: the recording that it is for.
     waits_for: BTreeMap<usize, usize>,
     recorded: Vec<usize>,
@@ -67,6 +72,7 @@ pub(super) struct Follower<'a> {
 impl<'a> Follower<'a> {
     pub(super) fn new(
         number: usize,
+        data: u64,
         program: &'a Program,
         module: &'a Module,
         format: Format,
@@ -74,6 +80,7 @@ impl<'a> Follower<'a> {
         let threads = semantics::threads_of(program);
         Follower {
             number,
+            data,
             program,
             module,
             memory: [0; MEMORY],
@@ -86,6 +93,7 @@ impl<'a> Follower<'a> {
                 threads,
                 graphs: program.graphs.clone(),
                 dependent: program.kernels.iter().map(|k| k.dependent).collect(),
+                operations: operations_of(program),
                 copies: Vec::new(),
                 items: Vec::new(),
             },
@@ -117,7 +125,7 @@ impl<'a> Follower<'a> {
             HostStep::Synchronize { .. } => return Ok(()),
             HostStep::Launch { .. } | HostStep::Record { .. } | HostStep::Graph { .. } => {}
         }
-        self.queues[step.stream() % STREAMS].push_back(index);
+        self.queues[step.stream() % QUEUES].push_back(index);
         self.settle();
         Ok(())
     }
@@ -125,7 +133,7 @@ impl<'a> Follower<'a> {
     /// Lets recordings and waits happen that can. When they do makes no difference: what they pass on is fixed.
     fn settle(&mut self) {
         loop {
-            let possible = (0..STREAMS).find_map(|s| {
+            let possible = (0..QUEUES).find_map(|s| {
                 let &step = self.queues[s].front()?;
                 let ready = match self.program.host[step] {
                     HostStep::Record { .. } => true,
@@ -190,8 +198,65 @@ impl<'a> Follower<'a> {
                 }
                 Ok(())
             }
+            TraceStep::Operation { read, write } => self.operation(read, write),
             _ => Ok(()),
         }
+    }
+
+    /// The driver has filled or copied memory.
+    fn operation(&mut self, read: Option<u64>, write: Option<u64>) -> Result<()> {
+        let mine = |address: Option<u64>| {
+            let offset = address?.checked_sub(self.data)?;
+            (offset < u64::from(Space::SIZE)).then_some(offset as u32)
+        };
+        let offsets = [mine(read), mine(write)];
+        if offsets == [None, None] {
+            return Ok(());
+        }
+        self.settle();
+        let is_it = |&step: &usize| {
+            let kernel = self.program.kernel_of(step)?;
+            if self.program.kernels[kernel].work == Work::Grid {
+                return None;
+            }
+            let thread = self.trace.threads.iter().position(|t| t.kernel == kernel)?;
+            let place = |write: bool| {
+                self.operations(thread).iter().find_map(|op| match op {
+                    Op::Access(a) if a.kind.writes() == write => Some(a.place.offset),
+                    _ => None,
+                })
+            };
+            (offsets == [place(false), place(true)]).then_some((step, kernel, thread))
+        };
+        let found = self.queues.iter().filter_map(|q| q.front()).find_map(is_it);
+        let Some((step, kernel, thread)) = found else {
+            return Err(Error::Trace(format!(
+                "an operation of the host at {offsets:?} that is none of the program's"
+            )));
+        };
+        let stream = self.program.host[step].stream() % QUEUES;
+        self.queues[stream].pop_front();
+        self.last[stream] = Some(step);
+        self.trace.items.push(Item::Task(step));
+        self.begun[kernel] = true;
+        let mut held = 0;
+        for (op, what) in self.operations(thread).iter().enumerate() {
+            let Op::Access(access) = what else { continue };
+            let (read, wrote) = semantics::perform(&mut self.memory, *access, held);
+            held = read;
+            let event = semantics::event(thread, op, access, wrote);
+            self.trace.items.push(Item::Access(self.sites.len(), event));
+            self.sites.push(Site {
+                thread,
+                op,
+                copy: false,
+            });
+        }
+        self.leave(thread);
+        self.ended[kernel] = true;
+        self.trace.items.push(Item::KernelEnd(step));
+        self.settle();
+        Ok(())
     }
 
     /// Lanes of a warp have executed an operation.
@@ -228,11 +293,11 @@ impl<'a> Follower<'a> {
             return Err(Error::Trace(format!("kernel {kernel} is not launched")));
         };
         self.settle();
-        let stream = self.program.host[step].stream() % STREAMS;
+        let stream = self.program.host[step].stream() % QUEUES;
         let goes_on = node.is_some() && !self.running[stream].is_empty();
         if !goes_on {
             let behind_a_kernel =
-                self.last[stream].is_some_and(|s| self.program.kernel_of(s).is_some());
+                self.last[stream].is_some_and(|s| self.program.grid_of(s).is_some());
             let may_overtake = self.program.kernels[kernel].dependent && behind_a_kernel;
             let early = !self.running[stream].is_empty() && !may_overtake;
             if early || self.queues[stream].front() != Some(&step) {
@@ -322,7 +387,7 @@ impl<'a> Follower<'a> {
             }
         };
         if over {
-            self.running[self.program.host[step].stream() % STREAMS].retain(|&s| s != step);
+            self.running[self.program.host[step].stream() % QUEUES].retain(|&s| s != step);
         }
         self.settle();
     }
@@ -371,7 +436,7 @@ impl<'a> Follower<'a> {
         let mut waits = false;
         match op {
             Op::Access(access) => {
-                let (_, wrote) = semantics::perform(&mut self.memory, *access);
+                let (_, wrote) = semantics::perform(&mut self.memory, *access, 0);
                 let event = semantics::event(thread, at.op, access, wrote);
                 self.trace.items.push(Item::Access(self.sites.len(), event));
                 self.site(at, false);

@@ -4,7 +4,7 @@ use super::emit::{self, Module};
 use super::follow::{Follower, Site};
 use crate::boxes;
 use crate::interpreter::{Run, Schedule};
-use crate::program::{HostStep, Program, Space};
+use crate::program::{HostStep, Kernel, Kind, LEGACY, Op, Program, Space, Work};
 use crate::random::Random;
 use crate::setup::{Format, MEMORY};
 use crate::trace::{Finding, Item, Prior, Trace};
@@ -12,7 +12,7 @@ use gsan_device::layout::{Counters, RaceClass};
 use gsan_host::report::{Outcome, Race};
 use gsan_host::{
     Arg, Buffer, CellFormat, EventId, Graph, GraphId, LaunchSpec, MemoryKind, NodeId, NodeWork,
-    Session, StreamFlags, StreamId, TensorSpec, TensorType, Wait,
+    ReadId, Session, StreamFlags, StreamId, TensorSpec, TensorType, Wait,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -92,10 +92,12 @@ pub fn run(programs: &[Program], detector: Detector, seed: u64) -> Result<Vec<Ru
     let mut stack = Stack::new(&module, programs.len(), detector, seed)?;
     let mut followed = Vec::new();
     for (n, program) in programs.iter().enumerate() {
-        let mut follower = Follower::new(n, program, &module, detector.format);
+        let data = stack.data.address + u64::from(Space::SIZE) * n as u64;
+        let mut follower = Follower::new(n, data, program, &module, detector.format);
         stack.issue(n, program, &mut follower)?;
         followed.push(follower);
     }
+    let data = stack.data.address;
     let contents = stack.contents()?;
     let report = stack.session.finish()?;
     if report.outcome != Outcome::Completed {
@@ -107,9 +109,15 @@ pub fn run(programs: &[Program], detector: Detector, seed: u64) -> Result<Vec<Ru
     for (n, follower) in followed.into_iter().enumerate() {
         let program = follower.program;
         let (trace, sites) = follower.finish(&contents[n])?;
+        let data = data + u64::from(Space::SIZE) * n as u64;
+        let offset = |race: &Race| {
+            let offset = race.address.checked_sub(data)?;
+            (offset < u64::from(Space::SIZE)).then_some(offset as u32)
+        };
         let mine = |race: &&Race| {
             let kernel = race.current.kernel.as_deref().and_then(emit::kernel_of);
-            kernel.is_some_and(|(program, _)| program == n)
+            // An operation of the host's has no kernel.
+            kernel.map_or(offset(race).is_some(), |(program, _)| program == n)
         };
         let never_waited: Vec<usize> = (report.races.iter().filter(mine))
             .filter(|race| race.class == RaceClass::MissingWait)
@@ -118,7 +126,10 @@ pub fn run(programs: &[Program], detector: Detector, seed: u64) -> Result<Vec<Ru
         check_waits(program, &trace, &never_waited)?;
         let race = |race: &&Race| race.class != RaceClass::MissingWait;
         let findings = (report.races.iter().filter(mine).filter(race))
-            .map(|race| finding(race, program, &module, &trace, &sites))
+            .map(|race| match (&race.current.site, offset(race)) {
+                (None, Some(offset)) => operation_finding(race, program, &trace, offset),
+                _ => finding(race, program, &module, &trace, &sites),
+            })
             .collect::<Result<_>>()?;
         runs.push(Run {
             schedule: Schedule::of(program, &trace),
@@ -215,6 +226,7 @@ impl Stack {
     fn issue(&mut self, n: usize, program: &Program, follower: &mut Follower) -> Result<()> {
         let mut events: BTreeMap<usize, EventId> = BTreeMap::new();
         let mut graphs: Vec<GraphId> = Vec::new();
+        let mut reads = Vec::new();
         for graph in &program.graphs {
             let mut made = Graph::new();
             let mut ids = Vec::new();
@@ -228,13 +240,19 @@ impl Stack {
         }
         for (index, &step) in program.host.iter().enumerate() {
             let spec = match step {
-                HostStep::Launch { kernel, stream } => {
+                HostStep::Launch { kernel, stream } if program.grid_of(index).is_some() => {
                     Some(self.launch(n, program, kernel, stream))
                 }
                 _ => None,
             };
             let session = &mut self.session;
             match step {
+                HostStep::Launch { kernel, stream } if spec.is_none() => {
+                    follower.host(index, step)?;
+                    reads.extend(self.operation(n, &program.kernels[kernel], stream)?);
+                }
+                // The host has waited already.
+                HostStep::Synchronize { stream: LEGACY } => follower.host(index, step)?,
                 HostStep::Launch { .. } => {
                     follower.host(index, step)?;
                     if let Some(spec) = spec {
@@ -264,7 +282,44 @@ impl Stack {
             follower.take()?;
         }
         self.session.synchronize(Wait::Device)?;
-        follower.take()
+        follower.take()?;
+        for read in reads {
+            self.session.take_read(read)?;
+        }
+        Ok(())
+    }
+
+    /// An operation of the host's; a read that is under way.
+    fn operation(&mut self, n: usize, kernel: &Kernel, stream: usize) -> Result<Option<ReadId>> {
+        let data = self.data.address + u64::from(Space::SIZE) * n as u64;
+        let threads = || kernel.blocks.iter().flat_map(|b| &b.threads);
+        let accesses = || {
+            threads().flatten().filter_map(|op| match op {
+                Op::Access(access) => Some(access),
+                _ => None,
+            })
+        };
+        let address = |writes: bool| {
+            let place = accesses().find(|a| a.kind.writes() == writes);
+            data + place.map_or(0, |a| u64::from(a.place.offset))
+        };
+        let bytes = accesses().next().map_or(0, |a| u64::from(a.place.size));
+        let value = accesses().find_map(|a| match a.kind {
+            Kind::Store(value) => Some(u128::from(value).to_le_bytes()),
+            _ => None,
+        });
+        let (session, stream) = (&mut self.session, self.streams[stream % STREAMS]);
+        match kernel.work {
+            Work::Grid => {}
+            Work::Memset => session.memset(address(true), 0, bytes, stream)?,
+            Work::Copy => session.copy(address(true), address(false), bytes, stream)?,
+            Work::ReadBack => {
+                return Ok(Some(session.read_async(address(false), bytes, stream)?));
+            }
+            Work::Write => session.write(address(true), &value.unwrap_or_default())?,
+            Work::Read => drop(session.read(address(false), bytes)?),
+        }
+        Ok(None)
     }
 
     /// A kernel's launch.
@@ -376,17 +431,72 @@ fn finding(
             "a race whose thread is not its line's: {race:?}"
         )));
     }
-    let kernel = race.prior.kernel.as_deref().and_then(emit::kernel_of);
-    // Which of a graph's launches it was nobody says.
-    let kernel = kernel.filter(|(_, k)| program.node_of(*k).is_none());
     Ok(Finding {
         kind: race.kind,
         class: race.class,
         current,
-        prior: Prior {
-            kernel: kernel.map(|(_, k)| k),
-            block: race.prior.block.map(|b| b[0] as usize),
-            linear: race.prior.thread.map(|t| t[0]),
-        },
+        prior: prior(race, program),
+    })
+}
+
+fn prior(race: &Race, program: &Program) -> Prior {
+    let name = race.prior.kernel.as_deref();
+    let kernel = name.and_then(emit::kernel_of);
+    // Which of a graph's launches it was nobody says.
+    let kernel = kernel.filter(|(_, k)| program.node_of(*k).is_none());
+    let operation = match operations(program, name)[..] {
+        [one] => Some(one),
+        _ => None,
+    };
+    Prior {
+        kernel: kernel.map(|(_, k)| k).or(operation),
+        block: race.prior.block.map(|b| b[0] as usize),
+        linear: race.prior.thread.map(|t| t[0]),
+    }
+}
+
+/// The operations of the host's that reports call so.
+fn operations(program: &Program, name: Option<&str>) -> Vec<usize> {
+    let is_called = |work: Work| match work {
+        Work::Grid => false,
+        Work::Memset => name == Some("memset"),
+        Work::Copy => name == Some("copy"),
+        Work::ReadBack | Work::Read => name == Some("read back"),
+        Work::Write => name == Some("write"),
+    };
+    let kernels = program.kernels.iter().enumerate();
+    let called = kernels.filter(|(_, k)| is_called(k.work));
+    called.map(|(n, _)| n).collect()
+}
+
+/// A finding at an operation of the host's, which has no line.
+fn operation_finding(
+    race: &Race,
+    program: &Program,
+    trace: &Trace,
+    offset: u32,
+) -> Result<Finding> {
+    let kernels = operations(program, race.current.kernel.as_deref());
+    let current = trace.items.iter().filter_map(|item| match item {
+        Item::Access(id, access)
+            if kernels.contains(&trace.threads[access.thread].kernel)
+                && (access.place.offset..access.place.offset + access.place.size)
+                    .contains(&offset) =>
+        {
+            Some(*id)
+        }
+        _ => None,
+    });
+    let current: Vec<usize> = current.collect();
+    if current.is_empty() {
+        return Err(Error::Trace(format!(
+            "a race at an operation that is none of the program's: {race:?}"
+        )));
+    }
+    Ok(Finding {
+        kind: race.kind,
+        class: race.class,
+        current,
+        prior: prior(race, program),
     })
 }

@@ -4,6 +4,7 @@ use crate::campaign::Constructs;
 use crate::program::{Graph, HostStep, Kernel, Program};
 use crate::ptx::campaign;
 use crate::ptx::emit::launchable;
+use crate::semantics::operations_of;
 use crate::setup::MAX_BLOCKS;
 use std::collections::BTreeSet;
 
@@ -37,7 +38,9 @@ impl Shape {
 
     /// The program in this shape; none if it has another number of kernels.
     pub(super) fn apply(&self, program: Program) -> Option<Program> {
-        if program.graphs.is_empty() != self.graphs.is_empty() {
+        if program.graphs.is_empty() != self.graphs.is_empty()
+            || !operations_of(&program).is_empty()
+        {
             return None;
         }
         let own: Vec<&Kernel> = (program.kernels.iter().enumerate())
@@ -64,6 +67,7 @@ impl Shape {
                 cluster: self.clusters[k],
                 dependent: self.dependent[k],
                 blocks: kernel.blocks.clone(),
+                ..Kernel::default()
             });
         }
         let repeated = (0..shaped.kernels.len()).filter(|&k| shaped.is_repeated(k));
@@ -77,6 +81,9 @@ impl Shape {
 /// Whether the `n`-th module can have the shape of the program.
 fn suits(n: usize, program: &Program, constructs: Constructs) -> bool {
     const KERNELS: [usize; 8] = [1, 2, 1, 3, 2, 1, 2, 3];
+    if !operations_of(program).is_empty() {
+        return false;
+    }
     let clusters = program.kernels.iter().any(|k| k.cluster > 1);
     let wide = constructs == Constructs::Wide;
     if wide && n % 4 == 1 {
