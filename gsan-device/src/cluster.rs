@@ -30,7 +30,8 @@ pub fn release<C: Cell, M: Machine>(me: State<M>) {
         return;
     }
     let mut release = Some(Release {
-        epoch: me.close_epoch(),
+        // Phases without accesses between them use no epochs.
+        epoch: me.closed_epoch(),
         token: 0,
         by_fence: false,
     });

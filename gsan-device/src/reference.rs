@@ -67,6 +67,7 @@ impl Cell for ReferenceCell {
         let old = self.write(m);
         let mut conflict = None;
         let mut context = 0;
+        me.recorded(epoch);
         if reads {
             conflict = self.check_write(me, old, scope, RaceKind::Raw);
             num_reads = self.record_read(
@@ -138,6 +139,7 @@ impl Cell for ReferenceCell {
                 .or_else(|| self.check_write(me, old, scope, RaceKind::Waw));
             let new = next_write(me, old, old.is_release(), me.epoch(), scope, &mut None);
             self.record_write(me, new, true, true);
+            me.recorded(me.epoch());
         } else if is_attempt(me, old, attempt)
             && let Lookup::Found(published) = me.find(old)
         {
@@ -283,6 +285,7 @@ impl ReferenceCell {
         let num_reads = self.lock(m);
         let conflict = self.check_write(me, self.write(m), Scope::None, RaceKind::Raw);
         let num_reads = self.record_read(me, clock, num_reads);
+        me.recorded(me.epoch());
         self.unlock(m, num_reads);
         conflict
     }
@@ -300,6 +303,7 @@ impl ReferenceCell {
             .check_reads(me, Scope::None)
             .or_else(|| self.check_write(me, self.write(m), Scope::None, RaceKind::Waw));
         self.record_write(me, clock, false, false);
+        me.recorded(me.epoch());
         self.unlock(m, num_reads);
         conflict
     }

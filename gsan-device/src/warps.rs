@@ -170,13 +170,28 @@ impl<M: Machine> State<M> {
         self.raise_word(self.of_warp(offset_of!(ThreadState, reach)), most);
     }
 
-    /// A plain access or a write is on record in the current epoch.
+    /// A plain access or a write is on record in that epoch. (One that is ahead of its time says the current one.)
     #[inline]
     pub fn recorded(self, epoch: Epoch) {
-        let last = field!(self.addr, ThreadState, last_record);
-        if self.m.load32(last) != epoch {
-            self.m.store32(last, epoch);
+        self.raise_word(field!(self.addr, ThreadState, last_record), epoch);
+    }
+
+    /// A strong read is.
+    #[inline]
+    pub fn read_recorded(self, epoch: Epoch) {
+        self.raise_word(field!(self.addr, ThreadState, last_read), epoch);
+    }
+
+    /// An epoch that is closed and holds all that is on record: the current one is closed for that only if something is in it.
+    pub fn closed_epoch(self) -> Epoch {
+        let m = self.m;
+        let epoch = self.epoch();
+        let used = m.load32(field!(self.addr, ThreadState, last_record)) >= epoch
+            || m.load32(field!(self.addr, ThreadState, last_read)) >= epoch;
+        if used || epoch <= self.start_epoch() {
+            return self.close_epoch();
         }
+        epoch.wrapping_sub(1)
     }
 
     /// Takes the place after the block's last `fence.sc` in their order.

@@ -69,6 +69,7 @@ impl Cell for Wide {
                 conflict = self.check(me, read_part(access), read);
                 let attempt = record(me, attempt_part(access), epoch);
                 state = self.insert(me, attempt, state);
+                me.read_recorded(epoch);
                 // Who observes from here on may observe what it writes; who has so far can't.
                 self.written(me, attempt, false, false);
                 // Nor is it checked later as what it then is: others may have come after it, ordered by what they saw.
@@ -85,6 +86,7 @@ impl Cell for Wide {
                 let record = record(me, access, epoch);
                 conflict = self.check(me, access, record);
                 state = self.insert(me, record, state);
+                me.read_recorded(epoch);
             }
             _ => {
                 let record = record(me, access, epoch);
@@ -164,6 +166,7 @@ impl Cell for Wide {
         );
         let state = self.lock(me.m);
         let state = self.insert(me, nothing, state);
+        me.read_recorded(nothing.epoch());
         self.unlock(me.m, state);
         self.mark_observed(me);
     }
@@ -284,7 +287,11 @@ impl Wide {
             self.end_release_sequence(me);
         }
         let state = self.insert(me, record, state);
-        me.recorded(record.epoch());
+        me.recorded(if access.op.is_asynchronous() {
+            me.epoch()
+        } else {
+            record.epoch()
+        });
         if record.writes() {
             self.written(me, record, false, false);
         }
@@ -787,6 +794,7 @@ impl Wide {
         };
         let record = record(me, access, epoch);
         state = self.insert(me, record, state);
+        me.recorded(epoch);
         self.written(me, record, true, true);
         self.unlock(me.m, state);
     }

@@ -432,12 +432,10 @@ fn more_mbarrier_phases_than_epochs() {
     classic.session.launch(&spec).unwrap();
     // Block 1 arrives, block 0 waits.
     let epochs = [0, 1].map(|thread| classic.epoch(thread));
-    assert!(epochs[0] < 10 && epochs[1] >= 65_535, "{epochs:?}");
+    assert!(epochs[0] < 10 && epochs[1] < 10, "{epochs:?}");
     let marker = classic.cell(1).write;
-    assert_eq!(
-        (marker.thread(), marker.epoch()),
-        (1, ScalarClock::SATURATED)
-    );
+    assert_eq!(marker.thread(), 1);
+    assert!(marker.epoch() < 10, "{marker:?}");
     let report = classic.session.finish().unwrap();
     assert_eq!(
         (report.outcome, report.races.len()),

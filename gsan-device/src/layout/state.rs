@@ -177,6 +177,10 @@ pub struct ThreadState {
     pub ahead: Epoch,
     /// A bit for each warp whose [`ThreadState::unreleased_places`] holds.
     pub unreleased_reads: u32,
+    /// Epoch of the last strong read that a cell recorded.
+    pub last_read: Epoch,
+    /// Zero.
+    pub reserved: u32,
     /// The release of the device's last `fence.sc` ([`SyncClock`](super::SyncClock)); of a device's first thread only.
     pub sc_device: u64,
     /// The same for system scope; of the very first thread only.

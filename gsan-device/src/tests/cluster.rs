@@ -148,3 +148,46 @@ fn a_missing_edge_is_noticed() {
     assert_ne!(without_edge(Edge::ClusterAcquire, through_the_barrier), 0);
     assert_ne!(without_edge(Edge::GridWait, || dependent(true)), 0);
 }
+
+#[test]
+fn phases_without_accesses_use_no_epochs() {
+    let d = device();
+    let b = clusters(&d);
+    b[0].store(0);
+    cluster::release::<Format, _>(b[0].state());
+    let epoch = b[0].state().epoch();
+    for _ in 0..100 {
+        cluster::release::<Format, _>(b[0].state());
+        cluster::acquire::<Format, _>(b[1].state());
+    }
+    assert_eq!(b[0].state().epoch(), epoch);
+    // What was done before is released with the last of them, and what comes after is not.
+    b[1].load(0);
+    assert_silent(&d);
+    b[0].store(4);
+    b[1].load(4);
+    assert_eq!(kinds(&d), [RaceKind::Raw]);
+}
+
+#[test]
+fn each_kind_of_access_is_in_an_epoch_that_a_phase_closes() {
+    type Step = fn(Block<'_>);
+    let before: [Step; 4] = [
+        |b| b.load(0),
+        |b| b.store(0),
+        |b| b.relaxed_load(0),
+        |b| b.strong(Access::Cas, Order::Relaxed, Scope::Gpu, 0),
+    ];
+    for step in before {
+        let d = device();
+        let b = clusters(&d);
+        // A phase before it: nothing is in the epoch that follows.
+        cluster::release::<Format, _>(b[0].state());
+        cluster::release::<Format, _>(b[0].state());
+        step(b[0]);
+        cluster::release::<Format, _>(b[0].state());
+        cluster::acquire::<Format, _>(b[1].state());
+        b[1].store(0);
+        assert_silent(&d);
+    }
+}
