@@ -156,7 +156,7 @@ fn check_waits(program: &Program, trace: &Trace, reported: &[usize]) -> Result<(
             .and_then(|step| step.checked_sub(1).map(|before| (before, step)))
             .is_some_and(|(before, step)| {
                 let stream = |s: usize| program.host[s].stream();
-                program.kernel_of(before).is_some() && stream(before) == stream(step)
+                program.grid_of(before).is_some() && stream(before) == stream(step)
             });
         let is_reported = reported.contains(&kernel);
         if is_reported && (waits || !k.dependent) {
