@@ -157,9 +157,11 @@ impl Job {
                 process::write(&out, "")?;
                 let mut instrument = Command::new(gsan);
                 instrument.arg("instrument").arg(path).arg("-o").arg(&out);
+                // To be linked with the runtime, as it is when gsan runs it: merged, kernels with `setmaxnreg` would have no hooks. The
+                // runtime itself is one of the files, and `ptxas --corpus` links.
+                let beside = out.with_extension("runtime.ptx");
+                instrument.arg("--runtime").arg(beside);
                 capture(&mut instrument)?;
-                // As something to be linked, which it is when gsan runs it: as a whole program it would hold a copy of the runtime for
-                // each kernel.
                 assemble(ptxas, &out, true)
             }
             Job::Inline(inline) => {
