@@ -463,8 +463,11 @@ impl Explain<'_> {
         found.iter().any(|&(n, _)| n == x || n == y)
     }
 
-    /// Whether an acquiring access conflicts with something that only what it acquires orders before it.
-    fn one_deferred(&self, y: usize) -> bool {
+    /// Whether an acquiring access conflicts with something that only what it acquires orders before it: by the memory model, or as the
+    /// detector approximates it.
+    fn one_deferred(&mut self, y: usize) -> bool {
+        self.weaker(STEPS.len() - 1);
+        let models = [Some(self.ptx), self.weaker.last()];
         let access = self.ptx.events[y].access;
         // A compare-and-swap may conflict with a read, had it written.
         let may_write = access.writes || access.attempt;
@@ -472,8 +475,10 @@ impl Explain<'_> {
             let prior = self.ptx.events[z].access;
             prior.place.overlaps(access.place)
                 && (may_write || prior.writes)
-                && !self.ptx.ordered_before_acquiring(z, y)
-                && self.ptx.ordered(z, y)
+                && models
+                    .iter()
+                    .flatten()
+                    .any(|model| !model.ordered_before_acquiring(z, y) && model.ordered(z, y))
         };
         access.order.acquires() && access.reads && (0..y).any(conflicts)
     }

@@ -117,6 +117,14 @@ fn the_classes_of_misses_occur() {
     assert_occur(&summary, &classes);
 }
 
+/// Of a 64-bit atomic's two conflicts the one with a swap is kept, which failed and offered its release all the same.
+#[test]
+fn the_conflict_that_is_kept_may_be_ordered_by_an_approximation() {
+    let summary = run(Format::Wide, Constructs::Classic, 61_021_959, 1);
+    assert_clean(&summary, Format::Wide);
+    assert_occur(&summary, &[Class::OneDeferred]);
+}
+
 /// A thread that hangs: the end of its copy is nobody's.
 #[test]
 fn a_copy_whose_thread_hangs_has_no_end() {
