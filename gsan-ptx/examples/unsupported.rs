@@ -140,7 +140,7 @@ These are **approximated**: the access is checked, or the order followed, but no
 | `bar`, `barrier` with operands that PTX does not have | races between threads of the block are not looked for, in the kernel or, from a function, in the module |
 | reads of `%total_smem_size`, `%aggr_smem_size`; of `%dynamic_smem_size` by other instructions than `mov` and `cvt`, or as a part of a vector, or where a kernel can have no hooks | the number is larger under gsan |
 
-Where the runtime is merged into the module, which `gsan instrument` does, three more (`docs/instrumentation.md`): a kernel with a bound on its registers and `setmaxnreg`, with
+Where the runtime is merged into the module, which `gsan instrument` without `--runtime` does, three more (`docs/instrumentation.md`): a kernel with a bound on its registers and `setmaxnreg`, with
 all that it accesses and calls, is not checked, because ptxas assembles no calls in it; barriers in another kernel with `setmaxnreg`, and in modules that mention
 clusters its waits for mbarriers, are not followed.
 
