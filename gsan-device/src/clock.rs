@@ -629,6 +629,9 @@ impl<M: Machine> State<M> {
             self.unreleased_clock(),
         ) {
             RaceClass::MissingRelease
+        } else if self.late_write_of(thread, epoch).is_some() {
+            // Its flag carried no more than the release of a fence before the access.
+            RaceClass::MissingRelease
         } else {
             RaceClass::Race
         }

@@ -145,6 +145,12 @@ pub fn strong_before<C: Cell, M: Machine>(me: State<M>, addr: u64, op: Op, site:
     let mut release = if writes { release_of(me, op) } else { None };
     let by_fence = release.is_some() && !op.order().releases();
     let had_token = release.map_or(0, |r| r.token);
+    if let Some(r) = release
+        && by_fence
+        && me.recorded_since(r.epoch)
+    {
+        me.keep_late_write(r.epoch, addr, op, site);
+    }
     let mut context = 0;
     match span {
         Some(span) => {

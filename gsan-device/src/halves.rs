@@ -6,6 +6,7 @@ use crate::cell::Prior;
 use crate::clock::{Lookup, State};
 use crate::layout::{Epoch, HalfSync, NO_SITE, Op, Scope, ThreadState};
 use crate::machine::{Machine, field};
+use crate::warps::WARP;
 use core::mem::size_of;
 
 const HALVES: u32 = ThreadState::HALVES as u32;
@@ -53,6 +54,41 @@ impl<M: Machine> State<M> {
         store(self.m, at, write);
     }
 
+    /// A strong write, which carries the release of an earlier fence only: what came in between it does not release.
+    pub fn keep_late_write(self, fence: Epoch, addr: u64, op: Op, site: u32) {
+        let turn = field!(self.addr, ThreadState, num_late_writes);
+        let at = half(
+            field!(self.addr, ThreadState, late_writes),
+            self.m.add32(turn, 1),
+        );
+        let write = HalfSync {
+            source: (self.thread_id() as u64) << 32 | fence as u64,
+            address: addr,
+            epoch: self.epoch(),
+            op,
+            site,
+            linear: self.m.linear_thread(),
+        };
+        store(self.m, at, write);
+    }
+
+    /// The last write by `thread` at `epoch` or later with the release of a fence before that, which is known here.
+    pub fn late_write_of(self, thread: u32, epoch: Epoch) -> Option<HalfSync> {
+        let block = self.of(thread);
+        let turn = field!(block.addr, ThreadState, num_late_writes);
+        let writes = field!(block.addr, ThreadState, late_writes);
+        let write = block.last(turn, writes, |write| {
+            let fence = write.source as Epoch;
+            write.epoch >= epoch
+                && fence < epoch
+                && self.happened_before(thread, fence, write.linear / WARP)
+        })?;
+        Some(HalfSync {
+            source: (thread as u64) << 32 | write.epoch as u64,
+            ..write
+        })
+    }
+
     /// A relaxed read by this warp at `addr` found no release: the write that it read may lack one, if a fence follows.
     #[inline]
     pub fn keep_unreleased_place(self, addr: u64) {
@@ -84,10 +120,11 @@ impl<M: Machine> State<M> {
         let turn = field!(self.addr, ThreadState, num_relaxed_reads);
         let reads = field!(self.addr, ThreadState, relaxed_reads);
         self.last(turn, reads, |read| {
-            match self.lookup((read.source >> 32) as u32, read.source as u32) {
-                Lookup::Found(p) => p.covers(self, thread, epoch, warp) && p.intact(),
-                Lookup::Overwritten { .. } => false,
-            }
+            self.is_of_tenant(read)
+                && match self.lookup((read.source >> 32) as u32, read.source as u32) {
+                    Lookup::Found(p) => p.covers(self, thread, epoch, warp) && p.intact(),
+                    Lookup::Overwritten { .. } => false,
+                }
         })
     }
 
@@ -96,17 +133,22 @@ impl<M: Machine> State<M> {
         let turn = field!(self.addr, ThreadState, num_relaxed_writes);
         let writes = field!(self.addr, ThreadState, relaxed_writes);
         self.last(turn, writes, |write| {
-            (write.source >> 32) as u32 == thread && write.source as u32 >= epoch
+            self.is_of_tenant(write)
+                && (write.source >> 32) as u32 == thread
+                && write.source as u32 >= epoch
         })
     }
 
-    /// The newest of this tenancy that fits.
+    fn is_of_tenant(self, half: HalfSync) -> bool {
+        half.epoch >= self.start_epoch()
+    }
+
+    /// The newest that fits.
     fn last(self, turn: u64, base: u64, fits: impl Fn(HalfSync) -> bool) -> Option<HalfSync> {
         let newest = self.m.load32(turn);
         let mut back = 1;
         while back <= HALVES {
             if let Some(found) = load(self.m, half(base, newest.wrapping_sub(back)))
-                && found.epoch >= self.start_epoch()
                 && fits(found)
             {
                 return Some(found);

@@ -97,7 +97,9 @@ fn write<M: Machine>(
     m.store32(field!(flag, RaceSide, known), 0);
     let half = match conflict.class {
         RaceClass::MissingAcquire => me.relaxed_read_of(prior.thread, prior.epoch, prior.warp()),
-        RaceClass::MissingRelease => me.relaxed_write_of(prior.thread, prior.epoch),
+        RaceClass::MissingRelease => me
+            .relaxed_write_of(prior.thread, prior.epoch)
+            .or_else(|| me.late_write_of(prior.thread, prior.epoch)),
         _ => None,
     };
     if let Some(half) = half {

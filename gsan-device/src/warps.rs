@@ -194,6 +194,12 @@ impl<M: Machine> State<M> {
         epoch.wrapping_sub(1)
     }
 
+    /// Whether the block's last recorded access came after `epoch`.
+    #[inline]
+    pub fn recorded_since(self, epoch: Epoch) -> bool {
+        self.m.load32(field!(self.addr, ThreadState, last_record)) > epoch
+    }
+
     /// Takes the place after the block's last `fence.sc` in their order.
     pub fn sc_fence(self) {
         let last = field!(self.addr, ThreadState, sc_block);

@@ -179,8 +179,8 @@ pub struct ThreadState {
     pub unreleased_reads: u32,
     /// Epoch of the last strong read that a cell recorded.
     pub last_read: Epoch,
-    /// Zero.
-    pub reserved: u32,
+    /// How many [`ThreadState::late_writes`] there were.
+    pub num_late_writes: u32,
     /// The release of the device's last `fence.sc` ([`SyncClock`](super::SyncClock)); of a device's first thread only.
     pub sc_device: u64,
     /// The same for system scope; of the very first thread only.
@@ -212,6 +212,9 @@ pub struct ThreadState {
     pub relaxed_reads: [HalfSync; ThreadState::HALVES],
     /// The last strong writes without a release that an acquire operation saw, in turn.
     pub relaxed_writes: [HalfSync; ThreadState::HALVES],
+    /// The block's last strong writes behind a release fence that came after other accesses behind it, in turn: of `source` the
+    /// lower half is the fence's epoch.
+    pub late_writes: [HalfSync; ThreadState::HALVES],
     /// How many relaxed reads there were.
     pub num_relaxed_reads: u32,
     /// How many such writes.
