@@ -184,9 +184,9 @@ impl Cell for Wide {
         }
     }
 
+    /// Looks without the lock: a write that is here stays in its place until the cell says that it was replaced ([`Wide::insert`]).
     fn written_by_own_block<M: Machine>(self, me: State<M>) -> bool {
-        let state = me.m.load32(self.addr.wrapping_add(WideCell::STATE_WORD));
-        let mut found = state & (WideCell::DROPPED | WideCell::REPLACED) != 0;
+        let mut found = false;
         let mut slot = 0;
         while slot < RECORDS {
             let record = self.load(me.m, slot);
@@ -196,7 +196,8 @@ impl Cell for Wide {
                 && warp_of(record) != me.warp();
             slot += 1;
         }
-        found
+        let state = me.m.load32(self.addr.wrapping_add(WideCell::STATE_WORD));
+        found || state & (WideCell::DROPPED | WideCell::REPLACED) != 0
     }
 
     fn unreleased<M: Machine>(self, me: State<M>, scope: Scope) -> Option<Prior> {
@@ -489,9 +490,15 @@ impl Wide {
     /// new state word.
     ///
     /// Of the plain reads of one block's warps two are enough: whoever races with an older one races with one of the two.
+    ///
+    /// Others may look for their block's writes meanwhile, without the lock: a write of this warp takes the place of its own,
+    /// and before another's record goes the cell says that it was replaced.
     fn insert<M: Machine>(self, me: State<M>, new: WideRecord, state: u32) -> u32 {
         let m = me.m;
+        let before = state;
         let mut place = RECORDS;
+        let mut own_place = false;
+        let mut implied = 0u32;
         let mut observed = 0;
         let mut siblings = 0;
         let mut oldest = WideRecord::default();
@@ -522,10 +529,11 @@ impl Wide {
                         // Its own block's warps may look for it, this one among them.
                         state |= WideCell::REPLACED;
                     }
-                    if place == RECORDS {
+                    implied |= 1 << slot;
+                    let own = self.is_mine(me, old) && (old.writes() || old.op().is_attempt());
+                    if implied.is_power_of_two() || own && !own_place {
                         place = slot;
-                    } else {
-                        self.store(m, slot, WideRecord::default());
+                        own_place |= own;
                     }
                 } else if !new.writes()
                     && new.op().scope() == Scope::None
@@ -540,9 +548,8 @@ impl Wide {
             slot += 1;
         }
         if siblings >= 2 {
-            if place < RECORDS {
-                self.store(m, oldest_slot, WideRecord::default());
-            } else {
+            implied |= 1 << oldest_slot;
+            if place == RECORDS {
                 place = oldest_slot;
             }
         }
@@ -567,8 +574,20 @@ impl Wide {
                 state |= WideCell::DROPPED;
             }
         }
+        if state & !before & (WideCell::DROPPED | WideCell::REPLACED) != 0 {
+            let word = self.addr.wrapping_add(WideCell::STATE_WORD);
+            m.store32(word, state | WideCell::LOCKED);
+            m.fence(Scope::Gpu);
+        }
         if place < RECORDS {
             self.store(m, place, new.with_observation(observed));
+        }
+        slot = 0;
+        while slot < RECORDS {
+            if implied & 1 << slot != 0 && slot != place {
+                self.store(m, slot, WideRecord::default());
+            }
+            slot += 1;
         }
         state
     }
