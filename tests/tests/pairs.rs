@@ -172,7 +172,7 @@ fn each_expected_line_touches_memory_in_the_source() {
             };
             for line in lines.iter().filter_map(|l| l.as_integer()) {
                 let there = text.lines().nth(line as usize - 1).unwrap_or_default();
-                let touches = ["*", "[", "asm!", "load(", "store("]
+                let touches = ["*", "[", "asm!", "load(", "store(", "\"l\"("]
                     .iter()
                     .any(|t| there.contains(t));
                 assert!(
