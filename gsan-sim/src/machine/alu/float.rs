@@ -227,7 +227,10 @@ fn f64_op(opcode: &str, mods: &Mods<'_>, flags: u32, operands: usize) -> Option<
         "rcp" if mods.has("approx") => one!(|_, a: f64| upper_half(1.0 / flush64(a))),
         "rcp" => one!(|f, a: f64| exact::quotient(1.0, a, Rounding::of(f))),
         "sqrt" => one!(|f, a: f64| exact::root(a, Rounding::of(f))),
-        "rsqrt" if flags & FTZ != 0 => one!(|_, a: f64| inverse_root64(flush64(a))),
+        "rsqrt" if flags & FTZ != 0 => {
+            one!(|_, a: f64| upper_half(inverse_root64(flush64(a))))
+        }
+        // Only `.ftz` is an approximation: ptxas makes a sequence of the other, with an error of the last bit.
         "rsqrt" => one!(|_, a: f64| inverse_root64(a)),
         "neg" => one!(|_, a: f64| opposite(a)),
         "abs" => one!(|_, a: f64| if a.is_nan() { quiet(a) } else { a.abs() }),
@@ -247,7 +250,7 @@ fn quiet(x: f64) -> f64 {
     f64::from_bits(x.to_bits() | 1 << 51)
 }
 
-/// The double-precision approximations keep the upper 32 bits only, and flush small results.
+/// The double-precision approximations with `.ftz` keep the upper 32 bits only, and flush small results.
 fn upper_half(x: f64) -> f64 {
     if x.is_nan() {
         return f64::from_bits(0x7fff_ffff << 32);
@@ -264,11 +267,22 @@ fn flush64(x: f64) -> f64 {
 }
 
 fn inverse_root64(a: f64) -> f64 {
-    upper_half(if a == 0.0 {
+    if a.is_nan() {
+        quiet(a)
+    } else if a == 0.0 {
         f64::INFINITY.copysign(a)
+    } else if a < 0.0 {
+        f64::from_bits(0xfff8 << 48)
+    } else if a.is_infinite() {
+        0.0
     } else {
-        1.0 / a.sqrt()
-    })
+        // Both steps round; what is missing in the product with the square is known exactly enough to make up for it.
+        let y = 1.0 / a.sqrt();
+        let high = a * y;
+        let low = a.mul_add(y, -high);
+        let missing = high.mul_add(-y, 1.0) - low * y;
+        (0.5 * y).mul_add(missing, y)
+    }
 }
 
 fn pick64(a: f64, b: f64, smaller: bool) -> f64 {
