@@ -511,6 +511,10 @@ fn printf_malloc_and_assert() {
           mov.u32 %r1, %tid.x; st.local.u32 [args], %r1; st.local.u64 [args+8], 0d3FF8000000000000; cvta.global.u64 %rd1, str; st.local.u64 [args+16], %rd1;
           cvta.global.u64 %rd2, fmt; cvta.local.u64 %rd3, args;
           {{ .param .b64 p0; .param .b64 p1; .param .b32 r; st.param.b64 [p0], %rd2; st.param.b64 [p1], %rd3; call.uni (r), vprintf, (p0, p1); ld.param.b32 %r2, [r]; }}
+          // It returns how many arguments there were; without a format, -1.
+          setp.ne.s32 %p, %r2, 3; @%p trap;
+          {{ .param .b64 p0; .param .b64 p1; .param .b32 r; st.param.b64 [p0], 0; st.param.b64 [p1], 0; call.uni (r), vprintf, (p0, p1); ld.param.b32 %r2, [r]; }}
+          setp.ne.s32 %p, %r2, -1; @%p trap;
           {{ .param .b64 p0; .param .b64 r; st.param.b64 [p0], 100; call.uni (r), malloc, (p0); ld.param.b64 %rd4, [r]; }}
           st.u32 [%rd4+96], 1;
           {{ .param .b64 p0; st.param.b64 [p0], %rd4; call.uni free, (p0); }}

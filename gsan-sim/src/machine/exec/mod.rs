@@ -12,6 +12,7 @@ mod exchange;
 mod group;
 mod matrix;
 mod multimem;
+mod printf;
 mod product;
 pub mod sparse;
 mod special;
