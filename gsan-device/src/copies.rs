@@ -269,6 +269,7 @@ pub fn landed<M: Machine>(me: State<M>) {
     let ahead = me.m.load32(field!(me.addr, ThreadState, ahead));
     if ahead > me.epoch() && !without(Edge::CopyLanded) {
         me.m.max32(field!(me.addr, ThreadState, epoch), ahead);
+        me.recorded(ahead);
     }
 }
 

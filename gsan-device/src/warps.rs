@@ -180,6 +180,25 @@ impl<M: Machine> State<M> {
     #[inline]
     pub fn read_recorded(self, epoch: Epoch) {
         self.raise_word(field!(self.addr, ThreadState, last_read), epoch);
+        self.raise_word(self.of_warp(offset_of!(ThreadState, last_reads)), epoch);
+    }
+
+    /// Whether anything is on record in the current `epoch` that this warp may have to know of.
+    fn others_may_ask(self, epoch: Epoch) -> bool {
+        let m = self.m;
+        if m.load32(field!(self.addr, ThreadState, last_record)) >= epoch {
+            return true;
+        }
+        let mut found = false;
+        let mut warp = 0;
+        if m.load32(field!(self.addr, ThreadState, last_read)) >= epoch {
+            while warp < self.warps_of_block() {
+                let read = m.load32(self.word_of(offset_of!(ThreadState, last_reads), warp));
+                found |= warp != self.warp() && read >= epoch;
+                warp += 1;
+            }
+        }
+        found
     }
 
     /// An epoch that is closed and holds all that is on record: the current one is closed for that only if something is in it.
@@ -416,8 +435,10 @@ pub fn block_sync<M: Machine>(me: State<M>, acquires: bool) {
     if me.tells_warps_apart() && !without(Edge::BlockSync) {
         // What the others do from now on is not known. (Polls leave nothing behind that would use up epochs.)
         let mut epoch = me.epoch();
-        if me.m.load32(field!(me.addr, ThreadState, last_record)) == epoch {
+        if me.others_may_ask(epoch) {
             epoch = me.close_epoch();
+        } else {
+            epoch = epoch.wrapping_sub(1);
         }
         me.know_block(epoch, acquires);
     }

@@ -198,6 +198,8 @@ pub struct ThreadState {
     pub pending_warps: [Epoch; ThreadState::WARPS],
     /// Of each warp: up to which epoch it knows some of the block's other warps.
     pub reach: [Epoch; ThreadState::WARPS],
+    /// Of each warp: the epoch of its last strong read that a cell recorded.
+    pub last_reads: [Epoch; ThreadState::WARPS],
     /// Of each warp: the token that carries the last release fence (0: none yet).
     pub fence_tokens: [u32; ThreadState::WARPS],
     /// Of each warp: where its last relaxed read found no release (8-byte addresses).

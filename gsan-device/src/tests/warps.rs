@@ -798,3 +798,29 @@ fn a_block_fence_releases_what_came_after_a_wider_one() {
     assert_eq!(block_fence_after_a_wider_one(false), []);
     assert_eq!(block_fence_after_a_wider_one(true), []);
 }
+
+/// Two warps meet in a way that is not followed in detail (an mbarrier, a flag in shared memory), then one stores what the
+/// other loads. `before`: the storing warp has done something before they met.
+fn met_and_stored(before: bool, meet_again: bool) -> Found {
+    let d = device();
+    let w = warps(&d, d.launch(0, 0, 1), 0, 0, 0, 2);
+    if before {
+        w[0].store(32);
+    }
+    w.iter().for_each(|w| detector::block_sync(w.state(), true));
+    w[0].store(0);
+    if meet_again {
+        w.iter().for_each(|w| detector::block_sync(w.state(), true));
+    }
+    w[1].load(0);
+    w[1].load(32);
+    found(&d)
+}
+
+#[test]
+fn what_follows_a_meeting_of_warps_is_not_known() {
+    for before in [false, true] {
+        assert_eq!(met_and_stored(before, false), [(RAW, INTRA)]);
+        assert_eq!(met_and_stored(before, true), []);
+    }
+}
