@@ -122,6 +122,27 @@ impl CUlaunchAttribute {
         Self::of_int(launch_attribute::COOPERATIVE, 1)
     }
 
+    /// So many bytes of the launch's dynamic shared memory are the user's, and those behind them are gsan's: the simulator then
+    /// lets only the functions of gsan's runtime access those. Without effect on a real driver.
+    pub const fn user_dynamic_shared(bytes: u32) -> CUlaunchAttribute {
+        let [low, high] = gsan_sim::driver::USER_SHARED;
+        let value = [
+            low as u64 | (high as u64) << 32,
+            bytes as u64,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+        ];
+        CUlaunchAttribute {
+            id: launch_attribute::IGNORE,
+            pad: [0; 4],
+            value,
+        }
+    }
+
     /// Clusters of this shape.
     pub const fn cluster(x: u32, y: u32, z: u32) -> CUlaunchAttribute {
         let value = [x as u64 | (y as u64) << 32, z as u64, 0, 0, 0, 0, 0, 0];

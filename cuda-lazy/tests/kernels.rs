@@ -404,13 +404,17 @@ fn extended_launches_have_attributes() {
         ),
         Ok(())
     );
+    assert_eq!(
+        launch(1, &mut [CUlaunchAttribute::user_dynamic_shared(0)]),
+        Ok(())
+    );
     // Four multiprocessors with eight blocks each.
     assert_eq!(launch(32, &mut [CUlaunchAttribute::cooperative()]), Ok(()));
     assert_eq!(
         launch(33, &mut [CUlaunchAttribute::cooperative()]),
         Err(720)
     );
-    assert_eq!(word.as_host_vec().unwrap(), [(2 + 4 + 1 + 32) * 64]);
+    assert_eq!(word.as_host_vec().unwrap(), [(2 + 4 + 1 + 1 + 32) * 64]);
     let mut arguments = [(&raw const at) as *mut c_void];
     // SAFETY: as above.
     let launched = unsafe {

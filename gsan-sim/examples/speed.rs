@@ -40,6 +40,7 @@ fn main() {
             block: [16, 16, 1],
             cluster: [1; 3],
             dynamic_shared: 0,
+            user_dynamic: None,
             params: params.clone(),
             cooperative: false,
         };

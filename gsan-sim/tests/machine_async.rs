@@ -38,6 +38,7 @@ fn a_cooperative_grid_must_fit() {
         block: [32, 1, 1],
         cluster: [1; 3],
         dynamic_shared: 0,
+        user_dynamic: None,
         params: vec![0; 28],
         cooperative: true,
     };

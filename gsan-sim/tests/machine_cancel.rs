@@ -52,6 +52,7 @@ fn run(seed: u64, weak: bool, ptx: &str, cluster: u32) -> Result<Vec<u32>, Stop>
         block: [64, 1, 1],
         cluster: [cluster, 1, 1],
         dynamic_shared: 0,
+        user_dynamic: None,
         params: out.to_le_bytes().to_vec(),
         cooperative: false,
     };

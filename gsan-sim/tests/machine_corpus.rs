@@ -109,6 +109,7 @@ fn every_kernel_runs_and_ends_in_a_named_way() {
                     .unwrap_or([info.max_threads.min(128), 1, 1]),
                 cluster: [1; 3],
                 dynamic_shared: 64 << 10,
+                user_dynamic: None,
                 params,
                 cooperative: true,
             };

@@ -168,6 +168,7 @@ fn mutated_programs_never_panic() {
                     .unwrap_or([info.max_threads.min(64), 1, 1]),
                 cluster: [2, 1, 1],
                 dynamic_shared: 512,
+                user_dynamic: None,
                 params,
                 cooperative: true,
             };

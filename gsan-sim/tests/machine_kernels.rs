@@ -125,6 +125,7 @@ fn vector_sums_of_triton() {
                 block: [threads, 1, 1],
                 cluster: [1; 3],
                 dynamic_shared: 0,
+                user_dynamic: None,
                 params,
                 cooperative: false,
             })
@@ -157,6 +158,7 @@ fn block_scan_of_cub() {
                 .unwrap_or([info.max_threads.min(128), 1, 1]),
             cluster: [1; 3],
             dynamic_shared: 0,
+            user_dynamic: None,
             params,
             cooperative: false,
         };

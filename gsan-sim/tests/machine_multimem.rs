@@ -228,6 +228,7 @@ fn sums_of_many_threads_are_complete() {
                 block: [64, 1, 1],
                 cluster: [1; 3],
                 dynamic_shared: 0,
+                user_dynamic: None,
                 params: params.to_vec(),
                 cooperative: false,
             })

@@ -447,6 +447,7 @@ fn kernel_parameters_have_addresses() {
         block: [1; 3],
         cluster: [1; 3],
         dynamic_shared: 0,
+        user_dynamic: None,
         params,
         cooperative: false,
     };

@@ -239,6 +239,10 @@ impl Session {
         if spec.pdl {
             attributes.push(CUlaunchAttribute::programmatic_stream_serialization());
         }
+        if planned.kernel.hidden_parameter && cuda_lazy::backend() == cuda_lazy::Backend::Simulated
+        {
+            attributes.push(CUlaunchAttribute::user_dynamic_shared(spec.dynamic_shared));
+        }
         let config = CUlaunchConfig {
             gridDimX: spec.grid[0],
             gridDimY: spec.grid[1],

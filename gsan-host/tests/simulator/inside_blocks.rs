@@ -1,7 +1,7 @@
 //! Which kernels are looked at from inside: what the instrumenter says of a kernel reaches the detector.
 
 use crate::support::simulator;
-use gsan_host::report::{RaceClass, Report};
+use gsan_host::report::{Outcome, RaceClass, Report};
 use gsan_host::{Arg, LaunchSpec, MemoryKind, Session};
 
 /// Two warps of a block write the same word: the second one after `BETWEEN`.
@@ -85,4 +85,39 @@ fn where_barriers_have_no_hooks_a_block_is_one_thread() {
     assert!(told, "{:?}", report.unsupported);
     let report = run("", "", &[RaceClass::IntraBlock]);
     assert!(report.races.is_empty() && report.unsupported.is_empty());
+}
+
+/// Behind the block's arrays lie the detector's words: an index that is one too large is a fault all the same, as it is without
+/// the detector.
+#[test]
+fn an_index_behind_the_blocks_arrays_is_a_fault() {
+    let _turn = simulator(|_| ());
+    for (declaration, dynamic) in [
+        (".shared .align 4 .b8 s[256];", 0),
+        (".shared .align 4 .b8 s[64];", 192),
+        (".shared .align 4 .b8 s[4];", 252),
+    ] {
+        for (index, outcome) in [(252, Outcome::Completed), (256, Outcome::Fault)] {
+            let body = format!("{declaration} st.shared.u32 [s+{index}], %r1; bar.sync 0;");
+            let text = KERNEL.replace("BETWEEN", &body);
+            let mut session = Session::builder().build().unwrap();
+            let module = session.load_module("k.ptx", &text).unwrap();
+            let stream = session.default_stream(0).unwrap();
+            let data = session.alloc("data", 64, MemoryKind::Device, 0).unwrap();
+            let mut spec = LaunchSpec::new(module, "k", [1, 1, 1], [64, 1, 1], stream);
+            spec.dynamic_shared = dynamic;
+            session
+                .launch(&spec.arg(Arg::Pointer(data.address)))
+                .unwrap();
+            let report = session.finish().unwrap();
+            assert_eq!(report.outcome, outcome, "{declaration} {index}");
+            if outcome == Outcome::Fault {
+                let message = report.message.unwrap();
+                assert!(
+                    message.contains("outside the block's shared memory"),
+                    "{message}"
+                );
+            }
+        }
+    }
 }

@@ -31,6 +31,7 @@ const _: () = assert!(size_of::<Attribute>() == 72 && size_of::<Config>() == 56)
 
 /// `CU_LAUNCH_ATTRIBUTE_*`.
 mod attribute {
+    pub(super) const IGNORE: u32 = 0;
     pub(super) const COOPERATIVE: u32 = 2;
     pub(super) const CLUSTER: u32 = 4;
     pub(super) const PROGRAMMATIC_STREAM_SERIALIZATION: u32 = 6;
@@ -40,6 +41,10 @@ mod attribute {
     pub(super) const LAST_KNOWN: u32 = 14;
 }
 
+/// How the value of a launch attribute of the kind that drivers ignore begins, if the word behind it says how many bytes of
+/// dynamic shared memory, from the start, are the user's. What lies behind is for the functions of gsan's runtime only.
+pub const USER_SHARED: [u32; 2] = [0x6e61_7367, 0x7261_6873];
+
 /// The shape of a launch.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
@@ -47,6 +52,8 @@ pub(super) struct Shape {
     pub(super) block: [u32; 3],
     pub(super) cluster: [u32; 3],
     pub(super) dynamic: u32,
+    /// How much of it is the user's: [`USER_SHARED`].
+    pub(super) user_dynamic: Option<u32>,
     pub(super) cooperative: bool,
     /// It may start before the kernel before it in the stream has ended.
     pub(super) programmatic: bool,
@@ -63,6 +70,7 @@ impl Shape {
             block,
             cluster: [1; 3],
             dynamic,
+            user_dynamic: None,
             cooperative: false,
             programmatic: false,
             events: [None; 2],
@@ -106,6 +114,9 @@ impl Config {
         for index in 0..self.count as usize {
             let Attribute { id, value, .. } = attributes.at(index)?;
             match id {
+                attribute::IGNORE if value[..2] == USER_SHARED => {
+                    shape.user_dynamic = Some(value[2]);
+                }
                 attribute::COOPERATIVE => shape.cooperative = value[0] != 0,
                 attribute::CLUSTER => shape.cluster = [value[0], value[1], value[2]],
                 attribute::PROGRAMMATIC_STREAM_SERIALIZATION => shape.programmatic = value[0] != 0,
@@ -275,6 +286,7 @@ impl Driver {
                 block: shape.block,
                 cluster: shape.cluster,
                 dynamic_shared: shape.dynamic,
+                user_dynamic: shape.user_dynamic,
                 params,
                 cooperative: shape.cooperative,
             },

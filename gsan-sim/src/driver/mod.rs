@@ -46,6 +46,7 @@ mod transfer;
 mod vmm;
 
 pub use diagnosis::{Diagnosis, StopKind};
+pub use launch::USER_SHARED;
 
 use crate::{Config, ExitedWarps, MemoryModel, Schedule};
 use api::Session;

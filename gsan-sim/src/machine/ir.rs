@@ -751,6 +751,8 @@ pub struct Function {
     pub static_shared: u32,
     /// Whether something wants the address of its parameters.
     pub takes_param_address: bool,
+    /// A hook of gsan's runtime, or what one calls.
+    pub runtime: bool,
 }
 
 /// A module's code.

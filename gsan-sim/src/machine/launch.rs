@@ -94,6 +94,10 @@ impl Machine {
             cluster: launch.cluster,
             dynamic_shared: launch.dynamic_shared,
             static_shared,
+            user_shared: static_shared
+                + launch.user_dynamic.map_or(launch.dynamic_shared, |user| {
+                    user.min(launch.dynamic_shared)
+                }),
             params: launch.params,
             param_address,
             workspace,

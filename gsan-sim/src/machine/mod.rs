@@ -106,6 +106,8 @@ pub struct LaunchDesc {
     pub cluster: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u32,
+    /// How many of them, from the start, the user's code may access, where gsan's runtime has the others; `None`: all.
+    pub user_dynamic: Option<u32>,
     /// The parameter buffer, laid out as [`FunctionInfo::params`] says.
     pub params: Vec<u8>,
     /// Whether all blocks must be resident at once (grid barriers).

@@ -1,4 +1,4 @@
-//! Where a warp may be stopped: the places of a kernel, for the schedule by priorities.
+//! Where a warp may be stopped: the places of a kernel, for the schedule by priorities. And which functions are gsan's own.
 
 use super::exec::touches;
 use super::ir::{Function, Op, Program, Target};
@@ -40,6 +40,26 @@ pub fn of(program: &Program, function: u32) -> Vec<Place> {
         }
     }
     places
+}
+
+/// Marks the hooks and all that they call.
+pub fn mark_runtime(program: &mut Program) {
+    let hooks = (0..program.functions.len() as u32).filter(|&f| is_hook(program, f));
+    let mut own: Vec<u32> = hooks.collect();
+    while let Some(index) = own.pop() {
+        let function = &mut program.functions[index as usize];
+        if function.entry || std::mem::replace(&mut function.runtime, true) {
+            continue;
+        }
+        for inst in &program.code[function.start as usize..function.end as usize] {
+            if let Op::Call(call) = &inst.op
+                && let Target::Direct(callee) = call.target
+                && (callee as usize) < program.functions.len()
+            {
+                own.push(callee);
+            }
+        }
+    }
 }
 
 fn is_hook(program: &Program, function: u32) -> bool {

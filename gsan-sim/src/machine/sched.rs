@@ -90,6 +90,7 @@ impl Machine {
             block: &mut block,
             shared: &mut self.shared,
             block_slot: slot,
+            function: grid.function,
             cluster,
             rng: &mut self.rng,
             output: &mut self.output,

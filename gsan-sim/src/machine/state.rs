@@ -22,6 +22,8 @@ pub struct Grid {
     pub cluster: [u32; 3],
     pub dynamic_shared: u32,
     pub static_shared: u32,
+    /// End of the shared memory that is not only for gsan's runtime: at most [`shared_bytes`](Self::shared_bytes).
+    pub user_shared: u32,
     pub params: Vec<u8>,
     /// Where the parameters have an address (0: nowhere).
     pub param_address: u64,

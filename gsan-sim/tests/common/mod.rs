@@ -94,6 +94,7 @@ impl Bench {
             block,
             cluster: [1; 3],
             dynamic_shared: shared,
+            user_dynamic: None,
             params,
             cooperative: false,
         };
@@ -124,6 +125,7 @@ impl Bench {
             block: [block, 1, 1],
             cluster: [cluster, 1, 1],
             dynamic_shared: 512,
+            user_dynamic: None,
             params,
             cooperative,
         };

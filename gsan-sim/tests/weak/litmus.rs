@@ -254,6 +254,7 @@ impl Litmus {
                 block: [block, 1, 1],
                 cluster: [cluster, 1, 1],
                 dynamic_shared: 0,
+                user_dynamic: None,
                 params: [words, out].iter().flat_map(|p| p.to_le_bytes()).collect(),
                 cooperative: false,
             };

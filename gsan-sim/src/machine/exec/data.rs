@@ -333,6 +333,16 @@ impl Exec<'_> {
         }
     }
 
+    /// Bytes of a block's shared memory that the function at hand may access: behind the user's part lie words of gsan's runtime.
+    fn visible_shared(&self) -> u32 {
+        let function = self.program.functions.get(self.function as usize);
+        if function.is_some_and(|f| f.runtime) {
+            self.grid.shared_bytes()
+        } else {
+            self.grid.user_shared
+        }
+    }
+
     /// Where an access of `len` bytes at an address of that space leads.
     pub(super) fn locate(&self, space: Space, address: u64, len: u64) -> Result<Place, Halt> {
         let in_shared = |offset: u64| {
@@ -350,9 +360,10 @@ impl Exec<'_> {
             };
             let room = self.shared[slot].len() as u64;
             let own = u64::from(self.grid.shared_bytes()).min(room);
+            let visible = u64::from(self.visible_shared()).min(own);
             let offset_in_block = offset & 0xff_ffff;
             match offset_in_block.checked_sub(reserved) {
-                Some(at) if offset < WINDOW && at + len <= own => Ok(Place::Shared(slot, at)),
+                Some(at) if offset < WINDOW && at + len <= visible => Ok(Place::Shared(slot, at)),
                 // The system's part lies behind the block's, where the program asks for its address.
                 None if offset_in_block + len <= reserved
                     && own + offset_in_block + len <= room =>
@@ -443,7 +454,7 @@ impl Exec<'_> {
     ) -> Result<(), Failed> {
         let low = align.max(1).next_power_of_two() - 1;
         if space == Space::Shared {
-            let memory = &self.shared[self.block_slot][..self.grid.shared_bytes() as usize];
+            let memory = &self.shared[self.block_slot][..self.visible_shared() as usize];
             let reserved = u64::from(self.config.reserved_shared);
             let mut done = true;
             lanes!(mask, l, {

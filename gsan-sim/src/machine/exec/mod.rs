@@ -114,6 +114,8 @@ pub struct Exec<'m> {
     /// Shared memory by block slot.
     pub shared: &'m mut [Vec<u8>],
     pub block_slot: usize,
+    /// The function whose access it is.
+    pub function: u32,
     pub cluster: &'m mut Cluster,
     pub rng: &'m mut Xoshiro256PlusPlus,
     pub output: &'m mut Vec<u8>,
@@ -275,6 +277,7 @@ impl Exec<'_> {
     fn other(&mut self, warp: &mut Warp, pc: u32, mask: u32, fresh: bool) -> Result<Flow, Failed> {
         let program = self.program;
         let frame = warp.groups[warp.current].frame;
+        self.function = frame.function;
         match &program.code[pc as usize].op {
             Op::Carry(op) => {
                 let carry = warp.preds[(frame.preds + CARRY) as usize];

@@ -141,6 +141,7 @@ impl Exec<'_> {
     fn weak_before(&mut self, warp: &mut Warp, pc: u32, mask: u32) -> bool {
         let program = self.program;
         let frame = warp.groups[warp.current].frame;
+        self.function = frame.function;
         let (now, at) = (*self.steps, (self.block_slot, warp.index));
         let strength = program.strengths[pc as usize];
         let op = &program.code[pc as usize].op;
@@ -273,6 +274,7 @@ impl Exec<'_> {
         if let Some(weak) = self.weak.as_deref_mut() {
             weak.begin(*self.steps, d.strength);
         }
+        self.function = d.frame.function;
         let mut out = [0; 32];
         lanes!(d.mask, l, {
             // It was checked, but another block may have exited since: the fault is the load's, not the next instruction's.

@@ -22,6 +22,7 @@ use rustc_hash::FxHashMap;
 
 use super::ir::{Builtin, Function, Program};
 use super::memory::{Access, Backing, Memory};
+use super::places;
 use super::{FunctionInfo, LoadError, ModuleId};
 use crate::{Config, MemoryModel};
 
@@ -191,6 +192,7 @@ fn build<'a>(
         }
         program.functions.push(f);
     }
+    places::mark_runtime(&mut program);
     if config.memory == MemoryModel::Weak {
         program.slack = slack::all(&program);
     }
