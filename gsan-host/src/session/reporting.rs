@@ -69,6 +69,9 @@ impl FaultAt {
     }
 }
 
+/// Memory whose end is further away than this says nothing about an address.
+const FAR: u64 = 1 << 20;
+
 /// The error in words. A hook touches the shadow before the user's instruction touches its memory, so an address where
 /// nothing is mapped shows there first: then the user's address is named, and not its shadow's.
 pub(super) fn message(
@@ -94,8 +97,13 @@ pub(super) fn message(
         text = text.replacen(&format!("{address:#x}"), &format!("{word:#x}"), 1);
         address = word;
     }
-    if layout.cell(address).is_some()
-        && let Some((name, past)) = names.before(address)
+    if layout.cell(address).is_none() {
+        return text;
+    }
+    if let Some(name) = names.live_around(address) {
+        text.push_str(&format!("; in `{name}`"));
+    } else if let Some((name, past)) = names.before(address)
+        && past <= FAR
     {
         text.push_str(&format!("; {past} bytes past the end of `{name}`"));
     }
@@ -331,7 +339,7 @@ mod tests {
         };
         let mut names = Catalogue::default();
         names.add_memory("data", 0x1000_0000, 64);
-        let fault = |address: u64, in_hook: bool, layout| {
+        let fault = |names: &Catalogue, address: u64, in_hook: bool, layout| {
             let error = Error::Driver {
                 call: "cuCtxSynchronize",
                 code: 700,
@@ -339,17 +347,30 @@ mod tests {
                 description: "an illegal memory access".into(),
                 detail: Some(format!("fault at address {address:#x}: no memory there")),
             };
-            message(&error, Some(FaultAt { address, in_hook }), layout, &names)
+            message(&error, Some(FaultAt { address, in_hook }), layout, names)
         };
         let some = Some(layout);
         assert_eq!(
-            fault(0x1100_0000 + 24 * 1000 + 16, true, some),
+            fault(&names, 0x1100_0000 + 24 * 1000 + 16, true, some),
             "fault at address 0x10000fa0: no memory there; 3936 bytes past the end of `data`"
         );
         assert_eq!(
-            fault(0x1000_0044, false, some),
+            fault(&names, 0x1000_0044, false, some),
             "fault at address 0x10000044: no memory there; 4 bytes past the end of `data`"
         );
+        // In a buffer: a misaligned address, say. Far from the next one, and just not.
+        names.add_memory("far", 0x1080_0000, 64);
+        for (address, end) in [
+            (0x1000_0002, "; in `data`"),
+            (0x1080_0001, "; in `far`"),
+            (0x1010_0040, "; 1048576 bytes past the end of `data`"),
+            (0x1010_0041, ""),
+        ] {
+            assert_eq!(
+                fault(&names, address, false, some),
+                format!("fault at address {address:#x}: no memory there{end}")
+            );
+        }
         // The user's own address happens to lie where the shadow is; and one that is in no part.
         for (address, in_hook, layout) in [
             (0x1100_0000, false, some),
@@ -358,7 +379,7 @@ mod tests {
             (0x1100_0000, true, None),
         ] {
             assert_eq!(
-                fault(address, in_hook, layout),
+                fault(&names, address, in_hook, layout),
                 format!("fault at address {address:#x}: no memory there")
             );
         }
