@@ -1,4 +1,4 @@
-//! The wider kind of programs: clusters, mbarriers, asynchronous copies and graphs beside what the classic kind has; in some ([`GROWN`])
+//! The wider kind of programs: clusters, mbarriers, asynchronous copies and graphs beside what the classic kind has; in some (`GROWN`)
 //! dependent launches, boxes of a tensor, multicasts and arrivals behind copies as well.
 
 use super::{Generator, Who, Widths};
