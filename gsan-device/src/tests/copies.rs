@@ -460,6 +460,24 @@ fn a_small_copy_and_a_barrier() {
     }
 }
 
+/// The same where the warps meet at an mbarrier: a copy that has landed is on record before they meet.
+#[test]
+fn a_small_copy_and_a_meeting_of_warps() {
+    for waits in [true, false] {
+        let d = device();
+        let b = two_warps(&d, LaunchRecord::INTRA_BLOCK);
+        let other = other_warp(b[0]);
+        let op = Op::new(Access::Load, 4, Order::Weak, Scope::None).asynchronous();
+        detector::access::<Format, _>(b[0].state(), d.real(), op, 7);
+        if waits {
+            copies::landed(b[0].state());
+        }
+        detector::block_sync(other.state(), true);
+        other.store(0);
+        assert_eq!(d.races().len(), usize::from(!waits && !REFERENCE));
+    }
+}
+
 #[test]
 fn waits_for_small_copies_use_no_epochs() {
     let d = device();
