@@ -184,7 +184,7 @@ impl Cell for Wide {
         }
     }
 
-    /// Looks without the lock: a write that is here stays in its place until the cell says that it was replaced ([`Wide::insert`]).
+    /// Looks without the lock: a write that is here stays in its place until the cell says that it was replaced (`Wide::insert`).
     fn written_by_own_block<M: Machine>(self, me: State<M>) -> bool {
         let mut found = false;
         let mut slot = 0;

@@ -15,6 +15,8 @@ pub(crate) struct Kernel {
     pub(crate) info: KernelInfo,
     /// Whether it takes the launch record's address as a last parameter.
     pub(crate) hidden_parameter: bool,
+    /// The detector is part of its module: its code touches shared memory behind the user's.
+    pub(crate) linked_by_hand: bool,
     /// `.reqntid`
     pub(crate) required_threads: Option<[u32; 3]>,
     /// `.reqnctapercluster`
@@ -311,6 +313,7 @@ fn kernels(entries: Vec<EntryInfo>, hidden: Hidden) -> Vec<Kernel> {
                     params,
                 },
                 hidden_parameter: declared || hidden == Hidden::Added,
+                linked_by_hand: declared,
                 required_threads: entry.required_threads,
                 required_cluster: entry.required_cluster,
                 intra_block: entry.intra_block,

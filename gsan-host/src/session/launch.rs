@@ -239,7 +239,9 @@ impl Session {
         if spec.pdl {
             attributes.push(CUlaunchAttribute::programmatic_stream_serialization());
         }
-        if planned.kernel.hidden_parameter && cuda_lazy::backend() == cuda_lazy::Backend::Simulated
+        if planned.kernel.hidden_parameter
+            && !planned.kernel.linked_by_hand
+            && cuda_lazy::backend() == cuda_lazy::Backend::Simulated
         {
             attributes.push(CUlaunchAttribute::user_dynamic_shared(spec.dynamic_shared));
         }
