@@ -394,9 +394,8 @@ fn a_multicast_tells_the_mbarriers_of_several_blocks() {
     assert_eq!(run(&[0]), 1);
 }
 
-/// Two kernels in a stream, a thread each; the second is a dependent launch and waits before or after it reads, or not at all. A
-/// third one, an ordinary launch, reads as well.
-fn dependent(waits: Option<bool>, ended: bool) -> usize {
+/// Three kernels of one thread each, which have done nothing yet.
+fn three_kernels() -> Trace {
     let mut trace = Trace::default();
     for kernel in 0..3 {
         trace.threads.push(ThreadInfo {
@@ -410,6 +409,13 @@ fn dependent(waits: Option<bool>, ended: bool) -> usize {
             linear: 0,
         });
     }
+    trace
+}
+
+/// Two kernels in a stream, a thread each; the second is a dependent launch and waits before or after it reads, or not at all. A
+/// third one, an ordinary launch, reads as well.
+fn dependent(waits: Option<bool>, ended: bool) -> usize {
+    let mut trace = three_kernels();
     trace.dependent = vec![false, true, false];
     let mut run = Run(trace);
     for kernel in 0..3 {
@@ -454,19 +460,7 @@ fn a_dependent_launch_knows_the_kernel_before_it_when_it_has_waited() {
 #[test]
 fn an_operation_of_the_host_is_no_kernel_to_overtake() {
     let run = |operations: Vec<usize>| {
-        let mut trace = Trace::default();
-        for kernel in 0..3 {
-            trace.threads.push(ThreadInfo {
-                kernel,
-                block: 0,
-                global_block: kernel,
-                cluster: kernel,
-                clustered: false,
-                fenced: false,
-                thread: 0,
-                linear: 0,
-            });
-        }
+        let mut trace = three_kernels();
         trace.dependent = vec![false, false, true];
         trace.operations = operations;
         let mut run = Run(trace);
