@@ -2,6 +2,19 @@
 //! time (`vadd`) or two or four side by side (`vadd2`, `vadd4`), with a second operation on what comes out.
 //!
 //! What an instruction does, its parts included, is a word of 64 bits, the fourth operand of the function.
+//!
+//! No GPU since Kepler has the scalar ones; ptxas makes several instructions of each, and what these compute is not always what
+//! the manual says (34 bits, saturated, then merged or compared). Here is what an H200 leaves (`tests/differ`):
+//!
+//! | where | the manual | ptxas |
+//! |---|---|---|
+//! | unsigned sum or difference, `.sat` | its upper end | wraps there; negative is zero |
+//! | `.sat` into a byte or half | both ends | one end: the upper one is also what is negative, or was |
+//! | shift, `.sat` into a byte or half | as above | saturates the word, then merges its lowest bits |
+//! | into `.h1` | the result's lower half | its upper half |
+//! | `.min`, `.max` behind an unsigned sum or difference | compares unsigned numbers | one with bit 31 is larger than all |
+//! | `.min`, `.max` behind others | the result as 32 bits | as 64 bits |
+//! | `vmad`, `.sat` or scaled | unsigned words are | words are signed; without a sign `.sat` takes the sum for signed, too |
 
 use super::{Alu, Func, Mods, three_and_word};
 use crate::machine::ty::Ty;
@@ -252,12 +265,49 @@ impl Video {
         if self.wraps { b & 31 } else { b.clamp(0, 32) }
     }
 
-    /// The ends of the range that `bits` bits of the result have.
+    /// A lane's result of a packed instruction: the ends of the range of its bits.
     fn saturated(&self, x: i64, bits: u32) -> i64 {
         match (self.saturates, self.signed[0]) {
             (false, _) => x,
             (true, false) => x.clamp(0, (1 << bits) - 1),
             (true, true) => x.clamp(-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+        }
+    }
+
+    /// A saturated result of a scalar instruction, as wide as the second operation has it.
+    fn saturated_alone(&self, exact: i64, bits: u32) -> i64 {
+        let signed = self.signed[0];
+        let word = |x: i64| {
+            if signed {
+                x.clamp(i32::MIN.into(), i32::MAX.into())
+            } else {
+                x.clamp(0, u32::MAX.into())
+            }
+        };
+        match self.first {
+            // The manual's 34 bits, and all of the word whatever part is merged.
+            First::ShiftLeft | First::ShiftRight => i64::from(word(exact << 30 >> 30) as i32),
+            // One end only: what is negative has its bits above the part, too.
+            _ if bits < 32 => {
+                let most = (1 << (bits - u32::from(signed))) - 1;
+                if exact >> 32 == 0 {
+                    exact.min(most)
+                } else {
+                    most
+                }
+            }
+            _ if signed => word(exact),
+            _ if exact < 0 => 0,
+            First::Add | First::Sub => i64::from(exact as i32),
+            _ => exact,
+        }
+    }
+
+    /// Whether the second operation compares signed numbers.
+    fn is_signed(&self) -> bool {
+        match self.first {
+            First::Compare => self.signed[1] || self.signed[2],
+            _ => self.signed[0],
         }
     }
 }
@@ -304,16 +354,25 @@ fn evaluate_scalar(word: u64, a: u32, b: u32, c: u32) -> u32 {
     if v.first == First::Product {
         return multiply_add(&v, x, y, c, [48, 49, 50].map(|at| word >> at & 1 == 1));
     }
-    let result = v.saturated(v.compute(x, y), d.bits) as u32;
+    let exact = v.compute(x, y);
+    let value = match v.first {
+        _ if v.saturates => v.saturated_alone(exact, d.bits),
+        // Compared below as 32 bits that are extended by their sign, whatever the types.
+        First::Add | First::Sub => i64::from(exact as i32),
+        _ => exact,
+    };
+    let result = value as u32;
     let least = |smaller: bool| {
-        let less = if v.signed[0] {
-            (result as i32) < c as i32
+        let less = if v.is_signed() {
+            value < i64::from(c as i32)
         } else {
-            result < c
+            (value as u64) < u64::from(c)
         };
         if less == smaller { result } else { c }
     };
     match v.second {
+        // The upper half is taken from where it goes to.
+        Second::Merge if d.low == 16 && d.bits == 16 => result & d.mask() | c & !d.mask(),
         Second::Merge => result << d.low & d.mask() | c & !d.mask(),
         Second::Add => result.wrapping_add(c),
         Second::Min => least(true),
@@ -324,12 +383,9 @@ fn evaluate_scalar(word: u64, a: u32, b: u32, c: u32) -> u32 {
 fn multiply_add(v: &Video, a: i64, b: i64, c: u32, negated: [bool; 3]) -> u32 {
     let [not_a, not_b, not_c] = negated;
     let signed = v.signed[1] || v.signed[2] || not_a != not_b || not_c;
-    let mut product = i128::from(a) * i128::from(b);
-    let mut addend = if signed {
-        i128::from(c as i32)
-    } else {
-        i128::from(c)
-    };
+    // Words are signed whatever their type; so is the third operand.
+    let product = i64::from(a as i32) * i64::from(b as i32);
+    let (mut product, mut addend) = (product, i64::from(c as i32));
     if !v.plus_one {
         if not_a != not_b {
             product = -product;
@@ -337,11 +393,16 @@ fn multiply_add(v: &Video, a: i64, b: i64, c: u32, negated: [bool; 3]) -> u32 {
             addend = -addend;
         }
     }
-    let sum = (product + addend + i128::from(v.plus_one)) >> v.scale;
+    let sum = product + addend + i64::from(v.plus_one);
+    let sum = if signed {
+        sum >> v.scale
+    } else {
+        (sum as u64 >> v.scale) as i64
+    };
     match (v.saturates, signed) {
         (false, _) => sum as u32,
-        (true, true) => sum.clamp(i128::from(i32::MIN), i128::from(i32::MAX)) as u32,
-        (true, false) => sum.clamp(0, i128::from(u32::MAX)) as u32,
+        (true, true) => sum.clamp(i32::MIN.into(), i32::MAX.into()) as u32,
+        (true, false) => sum.clamp(0, u32::MAX.into()) as u32,
     }
 }
 
@@ -420,6 +481,68 @@ mod tests {
         );
         assert_eq!(Part::parse("b4"), None);
         assert_eq!(Part::parse("x"), None);
+    }
+
+    /// Each line of the table at the top, with what an H200 leaves.
+    #[test]
+    fn scalars_are_what_ptxas_makes_of_them() {
+        let word = Part::WHOLE;
+        let part = |name: &str| Part::parse(name).expect("a part");
+        let run = |opcode: &str, words: &[&str], d: Part, a: u32, b: u32, c: u32| {
+            let word = parse(opcode, words).scalar([d, word, word], [false; 3]).1;
+            evaluate_scalar(word, a, b, c)
+        };
+        let unsigned = ["u32", "u32", "u32", "sat"];
+        let signed = ["s32", "s32", "s32", "sat"];
+        assert_eq!(run("vadd", &unsigned, word, u32::MAX, 3, 0), 2);
+        assert_eq!(run("vsub", &unsigned, word, 3, 5, 0), 0);
+        assert_eq!(
+            run("vadd", &signed, word, i32::MAX as u32, 1, 0),
+            i32::MAX as u32
+        );
+        assert_eq!(run("vsub", &unsigned, part("b1"), 3, 5, 0), 0xff00);
+        assert_eq!(run("vsub", &signed, part("b1"), 3, 5, 0), 0x7f00);
+        assert_eq!(run("vshl", &unsigned, word, 3, 31, 0), u32::MAX);
+        // Bits above the 34th are gone.
+        assert_eq!(run("vshl", &unsigned, word, 8, 31, 0), 0);
+        assert_eq!(run("vshl", &unsigned, word, 4, 31, 0), 0);
+        assert_eq!(run("vshl", &unsigned, part("b0"), 0x180, 1, 0), 0);
+        assert_eq!(
+            run("vadd", &unsigned[..3], part("h1"), 0x1_0005, 0x2_0001, 7),
+            0x3_0007
+        );
+        assert_eq!(
+            run(
+                "vadd",
+                &unsigned[..3],
+                part("h0"),
+                0x1_0005,
+                0x2_0001,
+                7 << 16
+            ),
+            0x7_0006
+        );
+        let second = |last| ["u32", "u32", "u32", last];
+        assert_eq!(run("vsub", &second("min"), word, 3, 5, 1), 1);
+        assert_eq!(
+            run("vsub", &second("max"), word, 3, 5, u32::MAX),
+            -2i32 as u32
+        );
+        assert_eq!(run("vshl", &second("max"), word, 3, 31, u32::MAX), 1 << 31);
+        assert_eq!(run("vmad", &unsigned, word, u32::MAX, 7, 0), 0);
+        assert_eq!(run("vmad", &unsigned, word, u32::MAX, u32::MAX, 1), 2);
+        assert_eq!(run("vmad", &second("shr7"), word, 256, 1, u32::MAX), 1);
+        assert_eq!(
+            run(
+                "vset",
+                &["s32", "u32", "lt", "min"],
+                word,
+                u32::MAX,
+                1,
+                -9i32 as u32
+            ),
+            -9i32 as u32
+        );
     }
 
     #[test]
