@@ -303,3 +303,150 @@ fn bits_and_doubles_multiply() {
         assert_eq!([r[2], r[3]].map(f64::from_bits), [expected; 2]);
     }
 }
+
+/// A module's text for a GPU that has the instructions on bytes.
+fn for_sm_100(body: &str) -> String {
+    format!(
+        ".version 8.6\n.target sm_100a\n.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 in) {{ .reg .b64 %d<4>; .reg .b32 %r<20>; .shared .align 16 .b8 s[1024];
+  ld.param.u64 %d1, [out]; ld.param.u64 %d2, [in]; mov.u32 %r1, %laneid; mov.u32 %r2, s;
+  mad.wide.u32 %d2, %r1, 16, %d2; mad.lo.u32 %r3, %r1, 16, %r2; mad.wide.u32 %d3, %r1, 16, %d1;
+  ld.global.v4.b32 {{%r4, %r5, %r6, %r7}}, [%d2]; st.shared.v4.b32 [%r3], {{%r4, %r5, %r6, %r7}}; bar.warp.sync -1;
+  {body} ret; }}\n"
+    )
+}
+
+/// What is loaded transposed, with rows in the order that `stmatrix` has and the bytes exchanged as CUTLASS does it between the two,
+/// is stored where it was.
+#[test]
+fn squares_of_bytes_are_stored_as_they_were_loaded() {
+    let text = for_sm_100(
+        "and.b32 %r8, %r1, 1; shr.u32 %r9, %r1, 1; and.b32 %r9, %r9, 1; mad.lo.u32 %r8, %r9, 8, %r8;
+         shr.u32 %r9, %r1, 2; and.b32 %r9, %r9, 3; mad.lo.u32 %r8, %r9, 2, %r8; and.b32 %r9, %r1, 16; add.u32 %r8, %r8, %r9;
+         mad.lo.u32 %r8, %r8, 16, %r2;
+         ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 {%r10, %r11, %r12, %r13}, [%r8];
+         prmt.b32 %r14, %r10, %r11, 0x5410; prmt.b32 %r15, %r10, %r11, 0x7632;
+         prmt.b32 %r16, %r12, %r13, 0x5410; prmt.b32 %r17, %r12, %r13, 0x7632;
+         stmatrix.sync.aligned.m16n8.x4.trans.shared.b8 [%r3+512], {%r14, %r15, %r16, %r17}; bar.warp.sync -1;
+         ld.shared.v4.b32 {%r4, %r5, %r6, %r7}, [%r3+512]; st.global.v4.b32 [%d3], {%r4, %r5, %r6, %r7};",
+    );
+    let mut b = Bench::new(&text);
+    let bytes: Vec<u8> = (0..512u32).map(|i| (i * 7 + i / 256) as u8).collect();
+    let (out, input) = (b.words(&[0; 128]), b.buffer(&bytes));
+    b.run("k", 1, 32, &[out, input]);
+    let back: Vec<u8> = b
+        .read(out, 128)
+        .into_iter()
+        .flat_map(u32::to_le_bytes)
+        .collect();
+    assert_eq!(back, bytes);
+}
+
+/// A column's elements of four rows in a register; elements of four bits at the low end of bytes.
+#[test]
+fn narrow_elements_become_bytes() {
+    for (form, bits, square) in [
+        ("m16n16.x1.trans.shared.b8", 8, true),
+        ("m16n16.x1.trans.shared.b8x16.b4x16_p64", 4, true),
+        ("m16n16.x1.trans.shared.b8x16.b6x16_p32", 6, true),
+        ("m8n16.x2.shared.b8x16.b6x16_p32", 6, false),
+        ("m8n16.x2.shared.b8x16.b4x16_p64", 4, false),
+    ] {
+        let mut b = Bench::new(&for_sm_100(&format!(
+            "ldmatrix.sync.aligned.{form} {{%r10, %r11}}, [%r3]; st.global.v2.b32 [%d3], {{%r10, %r11}};"
+        )));
+        let bytes: Vec<u8> = (0..512u32).map(|i| (i * 11 + i / 64) as u8).collect();
+        let (out, input) = (b.words(&[0; 128]), b.buffer(&bytes));
+        b.run("k", 1, 32, &[out, input]);
+        let found = b.read(out, 128);
+        let element = |row: usize, column: usize| {
+            let bit = column * bits;
+            let at = |n: usize| u32::from(bytes[16 * row + (bit / 8 + n).min(15)]);
+            (at(0) | at(1) << 8) >> (bit % 8) & ((1 << bits) - 1)
+        };
+        for lane in 0..32 {
+            for register in 0..2 {
+                let expected = (0..4).rev().fold(0, |word, j| {
+                    word << 8
+                        | match square {
+                            true => element(4 * (lane % 4) + j, lane / 4 + 8 * register),
+                            false => element(8 * register + lane / 4, 4 * (lane % 4) + j),
+                        }
+                });
+                assert_eq!(found[4 * lane + register], expected, "{form}, lane {lane}");
+            }
+        }
+    }
+}
+
+/// Four products of their own, in each layout, against the definition.
+#[test]
+fn voltas_products_are_four() {
+    for (la, lb) in [
+        ("row", "row"),
+        ("row", "col"),
+        ("col", "row"),
+        ("col", "col"),
+    ] {
+        for half_sums in [false, true] {
+            let (ty, count) = if half_sums { ("f16", 4) } else { ("f32", 8) };
+            let list = |first: usize| {
+                let names: Vec<String> = (first..first + count).map(|n| format!("%e{n}")).collect();
+                names.join(", ")
+            };
+            let store: String = (0..count)
+                .map(|n| format!("st.global.b32 [%d1+{}], %e{n};", 4 * n))
+                .collect();
+            let mut b = Bench::new(&format!(
+                ".visible .entry k(.param .u64 out, .param .u64 in) {{ .reg .b64 %d<4>; .reg .b32 %r<9>; .reg .b32 %e<16>;
+                  ld.param.u64 %d1, [out]; ld.param.u64 %d2, [in]; mov.u32 %r1, %laneid; mad.wide.u32 %d1, %r1, 32, %d1;
+                  mad.wide.u32 %d2, %r1, 16, %d2; ld.global.v4.b32 {{%r2, %r3, %r4, %r5}}, [%d2];
+                  mma.sync.aligned.m8n8k4.{la}.{lb}.{ty}.f16.f16.{ty} {{{}}}, {{%r2, %r3}}, {{%r4, %r5}}, {{{}}};
+                  {store} ret; }}",
+                list(0),
+                list(8),
+            ));
+            let small = |i: usize| (i * 5 % 7) as i32 - 3;
+            let a = |q: usize, m: usize, k: usize| small(100 * q + 4 * m + k);
+            let right = |q: usize, k: usize, n: usize| small(50 * q + 31 * k + 3 * n);
+            let mut input = Vec::new();
+            for lane in 0..32 {
+                let (q, upper) = (lane % 16 / 4, lane / 16 * 4);
+                for i in 0..4 {
+                    input.push(half(match la {
+                        "row" => a(q, lane % 4 + upper, i),
+                        _ => a(q, i + upper, lane % 4),
+                    }));
+                }
+                for i in 0..4 {
+                    input.push(half(match lb {
+                        "row" => right(q, lane % 4, i + upper),
+                        _ => right(q, i, lane % 4 + upper),
+                    }));
+                }
+            }
+            let (out, input) = (b.words(&[0; 256]), b.buffer(&bytes(&input)));
+            b.run("k", 1, 32, &[out, input]);
+            let found = b.read(out, 256);
+            for lane in 0..32 {
+                let (q, upper) = (lane % 16 / 4, lane / 16 * 4);
+                for i in 0..8 {
+                    let (m, n) = match half_sums {
+                        true => (lane % 4, i),
+                        false => ((lane & 1) + (i & 2), (i & 4) + (lane & 2) + (i & 1)),
+                    };
+                    let m = m + upper;
+                    let sum: i32 = (0..4).map(|k| a(q, m, k) * right(q, k, n)).sum();
+                    let (word, expected) = match half_sums {
+                        true => (
+                            found[8 * lane + i / 2] >> (16 * (i % 2)) & 0xffff,
+                            u32::from(half(sum)),
+                        ),
+                        false => (found[8 * lane + i], (sum as f32).to_bits()),
+                    };
+                    assert_eq!(word, expected, "{la} {lb} {ty}: lane {lane}, element {i}");
+                }
+            }
+        }
+    }
+}

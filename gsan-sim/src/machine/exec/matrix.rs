@@ -119,6 +119,9 @@ impl Exec<'_> {
                 }
                 write(warp, frame, *d, &out, mask);
             }
+            MatrixOp::LoadBytes { .. } => self.load_bytes(warp, op)?,
+            MatrixOp::StoreBytes { .. } => self.store_bytes(warp, op)?,
+            MatrixOp::FourProducts { .. } => self.four_products(warp, op),
             MatrixOp::Multiply { .. } => self.multiply(warp, op),
             MatrixOp::Tile { .. } => self.tile(warp, op)?,
             MatrixOp::Group(op) => self.group_product(warp, op)?,
@@ -135,7 +138,7 @@ impl Exec<'_> {
     }
 }
 
-fn aligned(address: u64) -> Result<(), Halt> {
+pub(super) fn aligned(address: u64) -> Result<(), Halt> {
     if address.is_multiple_of(16) {
         Ok(())
     } else {

@@ -12,6 +12,7 @@ mod exchange;
 mod group;
 mod matrix;
 mod multimem;
+mod narrow;
 mod printf;
 mod product;
 pub mod sparse;
@@ -19,6 +20,7 @@ mod special;
 mod tcgen05;
 mod tensor;
 mod texture;
+mod volta;
 mod weak;
 
 pub use barrier::release as barrier_release;

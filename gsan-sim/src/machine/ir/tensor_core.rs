@@ -31,6 +31,30 @@ pub enum MatrixOp {
         addr: Addr,
         transposed: bool,
     },
+    /// `ldmatrix` of bytes: `square` matrices of 16 × 16, transposed, or 8 × 16; elements of 4 or 6 bits become bytes.
+    LoadBytes {
+        d: Box<[Reg]>,
+        space: Space,
+        addr: Addr,
+        square: bool,
+        bits: u32,
+    },
+    /// `stmatrix` of bytes, 16 × 8, transposed.
+    StoreBytes {
+        a: Box<[Src]>,
+        space: Space,
+        addr: Addr,
+    },
+    /// `mma.m8n8k4` on halves.
+    FourProducts {
+        product: Product,
+        /// Whether A is given by rows, and B by columns.
+        along: [bool; 2],
+        d: Box<[Reg]>,
+        a: Box<[Src]>,
+        b: Box<[Src]>,
+        c: Box<[Src]>,
+    },
     /// `movmatrix`: a matrix of 16-bit elements is transposed.
     Transpose { d: Reg, a: Src },
     /// `mma.sync` and `wmma.mma`, which differ in where the elements lie.

@@ -60,6 +60,55 @@ fn is_sum(operand: Element, sum: Element) -> bool {
     }
 }
 
+/// What `ldmatrix` and `stmatrix` move.
+#[derive(Clone, Copy)]
+enum Moved {
+    Halves {
+        transposed: bool,
+    },
+    /// 16 rows of them, or 8.
+    Bytes {
+        square: bool,
+        bits: u32,
+    },
+}
+
+impl Moved {
+    fn parse(load: bool, mods: &Mods<'_>) -> Option<Moved> {
+        let shape = mods.words.iter().find(|w| w.starts_with('m'))?;
+        let transposed = mods.has("trans");
+        let bits = match () {
+            _ if mods.has("b4x16_p64") => 4,
+            _ if mods.has("b6x16_p32") => 6,
+            _ => 8,
+        };
+        match (load, *shape, bits) {
+            (_, "m8n8", 8) if mods.ty() == Some(Ty::B16) => Some(Moved::Halves { transposed }),
+            (false, "m16n8", 8) if transposed && mods.ty() == Some(Ty::B8) => Some(Moved::Bytes {
+                square: false,
+                bits,
+            }),
+            (true, "m16n16", 8) if transposed && mods.ty() == Some(Ty::B8) => {
+                Some(Moved::Bytes { square: true, bits })
+            }
+            (true, "m16n16", 4 | 6) if transposed => Some(Moved::Bytes { square: true, bits }),
+            (true, "m8n16", 4 | 6) if !transposed => Some(Moved::Bytes {
+                square: false,
+                bits,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Registers for one matrix.
+    fn registers(self) -> usize {
+        match self {
+            Moved::Bytes { square: true, .. } => 2,
+            _ => 1,
+        }
+    }
+}
+
 impl<'a> Decoder<'_, 'a> {
     /// Decodes a matrix instruction.
     pub fn matrix(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
@@ -81,39 +130,48 @@ impl<'a> Decoder<'_, 'a> {
     }
 
     fn move_matrices(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
-        if !mods.has("m8n8") || mods.ty() != Some(Ty::B16) {
+        let load = i.opcode == "ldmatrix";
+        let Some(form) = Moved::parse(load, mods) else {
             return unsupported("");
-        }
+        };
         let count = ["x1", "x2", "x4"]
             .iter()
             .position(|w| mods.has(w))
-            .map(|n| 1usize << n);
-        let transposed = mods.has("trans");
+            .map(|n| form.registers() << n);
         let space = space(mods.words).unwrap_or(Space::Generic);
-        let op = if i.opcode == "ldmatrix" {
-            let d = self.slots(self.operand(i, 0)?, Ty::B32)?;
-            if Some(d.len()) != count {
-                return unsupported("number of registers");
-            }
-            MatrixOp::Load {
+        let (mut d, mut a): (Box<[Reg]>, Box<[Src]>) = Default::default();
+        if load {
+            d = self.slots(self.operand(i, 0)?, Ty::B32)?;
+        } else {
+            a = self.sources(self.operand(i, 1)?, Ty::B32)?.into();
+        }
+        // Four matrices of 16 rows would take more lanes than there are.
+        if Some(d.len().max(a.len())) != count || count > Some(4) {
+            return unsupported("number of registers");
+        }
+        let addr = self.memory_operand(i, usize::from(load))?;
+        self.emit(Op::Matrix(Box::new(match form {
+            Moved::Halves { transposed } if load => MatrixOp::Load {
                 d,
                 space,
-                addr: self.memory_operand(i, 1)?,
+                addr,
                 transposed,
-            }
-        } else {
-            let a = self.sources(self.operand(i, 1)?, Ty::B32)?;
-            if Some(a.len()) != count {
-                return unsupported("number of registers");
-            }
-            MatrixOp::Store {
-                a: a.into(),
+            },
+            Moved::Halves { transposed } => MatrixOp::Store {
+                a,
                 space,
-                addr: self.memory_operand(i, 0)?,
+                addr,
                 transposed,
-            }
-        };
-        self.emit(Op::Matrix(Box::new(op)));
+            },
+            Moved::Bytes { square, bits } if load => MatrixOp::LoadBytes {
+                d,
+                space,
+                addr,
+                square,
+                bits,
+            },
+            Moved::Bytes { .. } => MatrixOp::StoreBytes { a, space, addr },
+        })));
         Ok(())
     }
 
@@ -137,7 +195,9 @@ impl<'a> Decoder<'_, 'a> {
         let (Some([rows, columns, depth]), &[d, a, b, c]) = (shape(mods.words), &types[..]) else {
             return unsupported("");
         };
-        // Volta's form with 8 rows has its own fragments.
+        if ([rows, columns, depth], a, b) == ([8, 8, 4], Element::F16, Element::F16) {
+            return self.four_products(i, mods, c, d);
+        }
         let whole = (depth * a.bits() as usize).is_multiple_of(128) || a == Element::F64;
         if !matches!((rows, columns), (8 | 16, 8))
             || !whole
@@ -171,6 +231,56 @@ impl<'a> Decoder<'_, 'a> {
             return unsupported("");
         }
         self.multiply(i, product, false, fragments, metadata, scales)
+    }
+
+    /// Volta's form, which has its own fragments.
+    fn four_products(
+        &mut self,
+        i: &Instruction<'a>,
+        mods: &Mods<'_>,
+        c: Element,
+        d: Element,
+    ) -> Decoded<()> {
+        let layouts: Vec<bool> = mods
+            .words
+            .iter()
+            .filter(|w| matches!(**w, "row" | "col"))
+            .map(|w| *w == "row")
+            .collect();
+        let &[by_row_a, by_row_b] = &layouts[..] else {
+            return unsupported("");
+        };
+        if !is_sum(Element::F16, c) || !is_sum(Element::F16, d) {
+            return unsupported("");
+        }
+        let product = Product {
+            rows: 8,
+            columns: 8,
+            depth: 4,
+            a: Element::F16,
+            b: Element::F16,
+            c,
+            d,
+            saturate: false,
+            xor: false,
+        };
+        let to = self.slots(self.operand(i, 0)?, register_type(d))?;
+        let a = self.sources(self.operand(i, 1)?, Ty::B32)?;
+        let b = self.sources(self.operand(i, 2)?, Ty::B32)?;
+        let from = self.sources(self.operand(i, 3)?, register_type(c))?;
+        let sums = |element: Element| 8 / element.per_register();
+        if [to.len(), a.len(), b.len(), from.len()] != [sums(d), 2, 2, sums(c)] {
+            return unsupported("number of registers");
+        }
+        self.emit(Op::Matrix(Box::new(MatrixOp::FourProducts {
+            product,
+            along: [by_row_a, !by_row_b],
+            d: to,
+            a: a.into(),
+            b: b.into(),
+            c: from.into(),
+        })));
+        Ok(())
     }
 
     /// The operands of `.block_scale`, from that one on: for A and for B the data and `{byte, lanes}`.
