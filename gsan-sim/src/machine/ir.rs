@@ -763,7 +763,7 @@ pub struct Program {
     pub lines: Vec<Line>,
     /// Order and scope of each instruction.
     pub strengths: Vec<Strength>,
-    /// For weak memory: how many instructions behind a load may be executed before it. Empty otherwise.
+    /// For weak memory: how many instructions behind an access may be executed before it. Empty otherwise.
     pub slack: Vec<u8>,
     pub constants: Vec<Row>,
     pub functions: Vec<Function>,

@@ -255,7 +255,7 @@ pub struct Warp {
     pub counted: [u32; BARRIERS],
     /// `wgmma.commit_group`s so far.
     pub groups_committed: u32,
-    /// With weak memory: loads that are performed later.
+    /// With weak memory: accesses that are performed later.
     pub deferred: Vec<Deferred>,
     /// With a schedule by priorities.
     pub rank: Rank,

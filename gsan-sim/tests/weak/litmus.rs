@@ -63,9 +63,17 @@ fn iriw(o: &Outcome) -> bool {
     o[0] == 1 && o[1] == 0 && o[2] == 1 && o[3] == 0
 }
 
+#[path = "atomics.rs"]
+mod atomics;
+
 /// All of them.
+pub fn all() -> impl Iterator<Item = &'static Litmus> {
+    PLAIN.iter().chain(atomics::ATOMICS)
+}
+
+/// Those in which threads meet by loads and stores, mostly.
 #[rustfmt::skip]
-pub const ALL: &[Litmus] = litmus! {
+const PLAIN: &[Litmus] = litmus! {
     allowed Grid "SB, relaxed" ["st.relaxed.gpu.u32 [x], 1; ld.relaxed.gpu.u32 %r0, [y];", "st.relaxed.gpu.u32 [y], 1; ld.relaxed.gpu.u32 %r1, [x];"] "r0=0 r1=0" sb;
     allowed Grid "SB, weak" ["st.u32 [x], 1; ld.u32 %r0, [y];", "st.u32 [y], 1; ld.u32 %r1, [x];"] "r0=0 r1=0" sb;
     allowed Grid "SB, release and acquire" ["st.release.gpu.u32 [x], 1; ld.acquire.gpu.u32 %r0, [y];", "st.release.gpu.u32 [y], 1; ld.acquire.gpu.u32 %r1, [x];"] "r0=0 r1=0" sb;
@@ -73,7 +81,7 @@ pub const ALL: &[Litmus] = litmus! {
     allowed Grid "SB, one fence.sc" ["st.relaxed.gpu.u32 [x], 1; fence.sc.gpu; ld.relaxed.gpu.u32 %r0, [y];", "st.relaxed.gpu.u32 [y], 1; ld.relaxed.gpu.u32 %r1, [x];"] "r0=0 r1=0" sb;
     allowed Grid "SB, fence.sc.cta between blocks" ["st.relaxed.gpu.u32 [x], 1; fence.sc.cta; ld.relaxed.gpu.u32 %r0, [y];", "st.relaxed.gpu.u32 [y], 1; fence.sc.cta; ld.relaxed.gpu.u32 %r1, [x];"] "r0=0 r1=0" sb;
     allowed Grid "SB, fence.sc of unequal scope, one too narrow" ["st.relaxed.gpu.u32 [x], 1; fence.sc.gpu; ld.relaxed.gpu.u32 %r0, [y];", "st.relaxed.gpu.u32 [y], 1; fence.sc.cta; ld.relaxed.gpu.u32 %r1, [x];"] "r0=0 r1=0" sb;
-    allowed Grid "SB, atom.exch" ["atom.exch.relaxed.gpu.b32 %r2, [x], 1; ld.relaxed.gpu.u32 %r0, [y];", "atom.exch.relaxed.gpu.b32 %r3, [y], 1; ld.relaxed.gpu.u32 %r1, [x];"] "r0=0 r1=0" sb;
+    allowed Grid "SB, atom.exch" ["atom.relaxed.gpu.exch.b32 %r2, [x], 1; ld.relaxed.gpu.u32 %r0, [y];", "atom.relaxed.gpu.exch.b32 %r3, [y], 1; ld.relaxed.gpu.u32 %r1, [x];"] "r0=0 r1=0" sb;
     allowed Block "SB, relaxed, in a block" ["st.relaxed.cta.u32 [x], 1; ld.relaxed.cta.u32 %r0, [y];", "st.relaxed.cta.u32 [y], 1; ld.relaxed.cta.u32 %r1, [x];"] "r0=0 r1=0" sb;
     forbidden Grid "SB, fence.sc.gpu" ["st.relaxed.gpu.u32 [x], 1; fence.sc.gpu; ld.relaxed.gpu.u32 %r0, [y];", "st.relaxed.gpu.u32 [y], 1; fence.sc.gpu; ld.relaxed.gpu.u32 %r1, [x];"] "r0=0 r1=0" sb;
     forbidden Grid "SB, weak accesses, membar.gl and fence.sc.sys" ["st.u32 [x], 1; membar.gl; ld.u32 %r0, [y];", "st.u32 [y], 1; fence.sc.sys; ld.u32 %r1, [x];"] "r0=0 r1=0" sb;
@@ -109,10 +117,10 @@ pub const ALL: &[Litmus] = litmus! {
     forbidden Block "MP, mbarrier" ["st.u32 [x], 1; mbarrier.arrive.shared.b64 _, [m]; bar.sync 3, 64;", "L@: mbarrier.try_wait.parity.shared.b64 %p, [m], %parity; @!%p bra L@; ld.u32 %r1, [x]; bar.sync 3, 64;"] "r1=0" |o| o[1] == 0;
     forbidden Grid "MP, the reader's bytes of a wider flag" ["st.u32 [x], 1; st.release.gpu.u64 [y], 1;", "ld.acquire.gpu.u64 %d0, [y]; cvt.u32.u64 %r0, %d0; ld.u32 %r1, [x];"] "r0=1 r1=0" mp;
 
-    forbidden Grid "MP, through a relaxed read-modify-write" ["st.u32 [x], 1; st.release.gpu.u32 [y], 1;", "atom.add.relaxed.gpu.u32 %r2, [y], 1;", "ld.acquire.gpu.u32 %r0, [y]; ld.u32 %r1, [x];"] "r2=1 r0=2 r1=0" |o| o[2] == 1 && o[0] == 2 && o[1] == 0;
+    forbidden Grid "MP, through a relaxed read-modify-write" ["st.u32 [x], 1; st.release.gpu.u32 [y], 1;", "atom.relaxed.gpu.add.u32 %r2, [y], 1;", "ld.acquire.gpu.u32 %r0, [y]; ld.u32 %r1, [x];"] "r2=1 r0=2 r1=0" |o| o[2] == 1 && o[0] == 2 && o[1] == 0;
     allowed Grid "MP, through a relaxed store by another" ["st.u32 [x], 1; st.release.gpu.u32 [y], 1;", "ld.relaxed.gpu.u32 %r2, [y]; add.u32 %r3, %r2, 1; st.relaxed.gpu.u32 [y], %r3;", "ld.acquire.gpu.u32 %r0, [y]; ld.u32 %r1, [x];"] "r0=2 r1=0" |o| o[0] == 2 && o[1] == 0;
-    forbidden Grid "MP, a failed compare-and-swap acquires" ["st.u32 [x], 1; st.release.gpu.u32 [y], 1;", "atom.cas.acquire.gpu.b32 %r0, [y], 7, 8; ld.u32 %r1, [x];"] "r0=1 r1=0" mp;
-    allowed Grid "MP, a failed compare-and-swap releases nothing" ["st.relaxed.gpu.u32 [y], 1;", "st.u32 [x], 1; atom.cas.release.gpu.b32 %r2, [y], 7, 8;", "ld.acquire.gpu.u32 %r0, [y]; ld.u32 %r1, [x];"] "r2=1 r0=1 r1=0" |o| o[2] == 1 && o[0] == 1 && o[1] == 0;
+    forbidden Grid "MP, a failed compare-and-swap acquires" ["st.u32 [x], 1; st.release.gpu.u32 [y], 1;", "atom.acquire.gpu.cas.b32 %r0, [y], 7, 8; ld.u32 %r1, [x];"] "r0=1 r1=0" mp;
+    allowed Grid "MP, a failed compare-and-swap releases nothing" ["st.relaxed.gpu.u32 [y], 1;", "st.u32 [x], 1; atom.release.gpu.cas.b32 %r2, [y], 7, 8;", "ld.acquire.gpu.u32 %r0, [y]; ld.u32 %r1, [x];"] "r2=1 r0=1 r1=0" |o| o[2] == 1 && o[0] == 1 && o[1] == 0;
 
     allowed Grid "LB, relaxed" ["ld.relaxed.gpu.u32 %r0, [x]; st.relaxed.gpu.u32 [y], 1;", "ld.relaxed.gpu.u32 %r1, [y]; st.relaxed.gpu.u32 [x], 1;"] "r0=1 r1=1" lb;
     allowed Grid "LB, weak" ["ld.u32 %r0, [x]; st.u32 [y], 1;", "ld.u32 %r1, [y]; st.u32 [x], 1;"] "r0=1 r1=1" lb;
@@ -158,12 +166,12 @@ pub const ALL: &[Litmus] = litmus! {
     forbidden Grid "CoWR" ["st.u32 [x], 1; ld.u32 %r0, [x];", "st.relaxed.gpu.u32 [y], 1; ld.relaxed.gpu.u32 %r1, [x];"] "r0=0" |o| o[0] == 0;
     forbidden Grid "CoRW" ["ld.u32 %r0, [x]; st.u32 [x], 1;", "ld.u32 %r1, [x];"] "r0=1" |o| o[0] == 1;
     forbidden Grid "CoRW, another's store" ["ld.relaxed.gpu.u32 %r0, [x]; st.relaxed.gpu.u32 [x], 1;", "st.relaxed.gpu.u32 [x], 2;"] "r0=2 x=2" |o| o[0] == 2 && o[X] == 2;
-    forbidden Grid "two atomic additions" ["atom.add.relaxed.gpu.u32 %r0, [x], 1;", "atom.add.relaxed.gpu.u32 %r1, [x], 1;"] "x!=2, or r0=r1" |o| o[X] != 2 || o[0] == o[1];
-    forbidden Grid "a store inside an exchange" ["atom.exch.relaxed.gpu.b32 %r0, [x], 1;", "st.relaxed.gpu.u32 [x], 2;"] "r0=0 x=1" |o| o[0] == 0 && o[X] == 1;
+    forbidden Grid "two atomic additions" ["atom.relaxed.gpu.add.u32 %r0, [x], 1;", "atom.relaxed.gpu.add.u32 %r1, [x], 1;"] "x!=2, or r0=r1" |o| o[X] != 2 || o[0] == o[1];
+    forbidden Grid "a store inside an exchange" ["atom.relaxed.gpu.exch.b32 %r0, [x], 1;", "st.relaxed.gpu.u32 [x], 2;"] "r0=0 x=1" |o| o[0] == 0 && o[X] == 1;
     forbidden Grid "a torn word" ["st.relaxed.gpu.u64 [x], 0x100000001;", "ld.relaxed.gpu.u64 %d0, [x]; cvt.u32.u64 %r0, %d0; shr.u64 %d0, %d0, 32; cvt.u32.u64 %r1, %d0;"] "r0!=r1" |o| o[0] != o[1];
     forbidden Grid "a torn pair" ["st.relaxed.gpu.v2.u32 [x], {%one, %one};", "ld.relaxed.gpu.v2.u32 {%r0, %r1}, [x];"] "r0!=r1" |o| o[0] != o[1];
-    forbidden Grid "a lock by exchange" ["atom.cas.acquire.gpu.b32 %r2, [y], 0, 1; setp.ne.u32 %p, %r2, 0; @%p bra L@; ld.u32 %r0, [x]; add.u32 %r4, %r0, 1; st.u32 [x], %r4; st.release.gpu.u32 [y], 0; L@:", "atom.cas.acquire.gpu.b32 %r3, [y], 0, 1; setp.ne.u32 %p, %r3, 0; @%p bra L@; ld.u32 %r1, [x]; add.u32 %r5, %r1, 1; st.u32 [x], %r5; st.release.gpu.u32 [y], 0; L@:"] "both had it, x=1" |o| o[2] == 0 && o[3] == 0 && o[X] == 1;
-    allowed Grid "a lock released without a release" ["atom.cas.acquire.gpu.b32 %r2, [y], 0, 1; setp.ne.u32 %p, %r2, 0; @%p bra L@; ld.u32 %r0, [x]; add.u32 %r4, %r0, 1; st.u32 [x], %r4; st.relaxed.gpu.u32 [y], 0; L@:", "atom.cas.acquire.gpu.b32 %r3, [y], 0, 1; setp.ne.u32 %p, %r3, 0; @%p bra L@; ld.u32 %r1, [x]; add.u32 %r5, %r1, 1; st.u32 [x], %r5; st.relaxed.gpu.u32 [y], 0; L@:"] "both had it, x=1" |o| o[2] == 0 && o[3] == 0 && o[X] == 1;
+    forbidden Grid "a lock by exchange" ["atom.acquire.gpu.cas.b32 %r2, [y], 0, 1; setp.ne.u32 %p, %r2, 0; @%p bra L@; ld.u32 %r0, [x]; add.u32 %r4, %r0, 1; st.u32 [x], %r4; st.release.gpu.u32 [y], 0; L@:", "atom.acquire.gpu.cas.b32 %r3, [y], 0, 1; setp.ne.u32 %p, %r3, 0; @%p bra L@; ld.u32 %r1, [x]; add.u32 %r5, %r1, 1; st.u32 [x], %r5; st.release.gpu.u32 [y], 0; L@:"] "both had it, x=1" |o| o[2] == 0 && o[3] == 0 && o[X] == 1;
+    allowed Grid "a lock released without a release" ["atom.acquire.gpu.cas.b32 %r2, [y], 0, 1; setp.ne.u32 %p, %r2, 0; @%p bra L@; ld.u32 %r0, [x]; add.u32 %r4, %r0, 1; st.u32 [x], %r4; st.relaxed.gpu.u32 [y], 0; L@:", "atom.acquire.gpu.cas.b32 %r3, [y], 0, 1; setp.ne.u32 %p, %r3, 0; @%p bra L@; ld.u32 %r1, [x]; add.u32 %r5, %r1, 1; st.u32 [x], %r5; st.relaxed.gpu.u32 [y], 0; L@:"] "both had it, x=1" |o| o[2] == 0 && o[3] == 0 && o[X] == 1;
 };
 
 const ROUNDS: u32 = 64;
@@ -173,21 +181,46 @@ pub const EACH: u32 = ROUNDS * GROUPS;
 /// Bytes between the words of an instance.
 const APART: u32 = 64;
 
+/// What a module begins with.
+pub const HEADER: &str = ".version 8.0\n.target sm_90\n.address_size 64\n";
+
+/// Who runs a kernel: what it has before each instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runner {
+    /// The simulator, whose schedules are random.
+    Simulator,
+    /// A GPU: threads meet before each instance, wait a little each, and may have the words in their caches.
+    Gpu,
+}
+
 impl Litmus {
-    fn ptx(&self) -> String {
-        let roles = self.roles.len();
-        let mut out = String::from(
-            ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 words, .param .u64 out)\n{\n\
+    /// The kernel's PTX.
+    pub fn kernel(&self, name: &str, runner: Runner) -> String {
+        let (roles, gpu) = (self.roles.len(), runner == Runner::Gpu);
+        let cluster = match self.place {
+            Where::Cluster if gpu => format!(".explicitcluster\n.reqnctapercluster {roles}\n"),
+            _ => String::new(),
+        };
+        let mut out = format!(
+            ".visible .entry {name}(.param .u64 words, .param .u64 out, .param .u64 met, .param .u32 mode)\n{cluster}{{\n\
              .shared .align 8 .b64 m;\n.shared .align 8 .b8 shared[4096];\n\
-             .reg .pred %p;\n.reg .b32 %r<8>, %one, %role, %group, %round, %at, %tid, %parity;\n\
-             .reg .b64 %x, %y, %z, %s, %o, %d0;\nmov.u32 %one, 1; mov.u32 %round, 0; mov.u32 %tid, %tid.x;\n",
+             .reg .pred %p, %q;\n.reg .b32 %r<8>, %one, %role, %group, %round, %at, %thread, %parity, %n, %k, %h;\n\
+             .reg .b64 %x, %y, %z, %s, %o, %d0, %met;\n\
+             mov.u32 %one, 1; mov.u32 %round, 0; mov.u32 %thread, %tid.x;\n",
         );
         if self.place == Where::Block {
-            out += "and.b32 %at, %tid, 31; setp.ne.u32 %p, %at, 0; @%p ret;\n\
-                    shr.u32 %role, %tid, 5; mov.u32 %group, %ctaid.x;\n\
-                    setp.ne.u32 %p, %role, 0; @%p bra READY;\nmbarrier.init.shared.b64 [m], 1;\nREADY: bar.sync 2, BLOCK;\n"
-                .replace("BLOCK", &(32 * roles).to_string())
-                .as_str();
+            let ready = if gpu {
+                "mov.u64 %s, shared; mul.wide.u32 %d0, %thread, 8; add.u64 %s, %s, %d0; st.shared.u64 [%s], 0;\nbar.sync 0;\n"
+            } else {
+                "setp.ne.u32 %p, %role, 0; @%p bra READY;\nmbarrier.init.shared.b64 [m], 1;\nREADY: bar.sync 2, BLOCK;\n"
+            };
+            let lanes = "and.b32 %at, %thread, 31; setp.ne.u32 %p, %at, 0; @%p ret;\n";
+            out += "shr.u32 %role, %thread, 5; mov.u32 %group, %ctaid.x;\n";
+            out += &match gpu {
+                true => format!("{ready}{lanes}"),
+                false => format!("{lanes}{ready}"),
+            }
+            .replace("BLOCK", &(32 * roles).to_string());
         } else {
             out += &format!(
                 "mov.u32 %at, %ctaid.x; div.u32 %group, %at, {roles}; rem.u32 %role, %at, {roles};\n"
@@ -200,6 +233,9 @@ impl Litmus {
              mul.wide.u32 %d0, %round, 8; mov.u64 %s, shared; add.u64 %s, %s, %d0;\n",
             3 * APART
         );
+        if gpu {
+            out += &meeting(roles);
+        }
         for i in 1..roles {
             out += &format!("setp.eq.u32 %p, %role, {i}; @%p bra ROLE_{i};\n");
         }
@@ -217,7 +253,7 @@ impl Litmus {
             out += "bra NEXT;\n";
         }
         out += "NEXT: add.u32 %round, %round, 1;\n";
-        if self.place == Where::Grid {
+        if self.place != Where::Block && (self.place == Where::Grid || gpu) {
             out += &format!("add.u32 %role, %role, 1; rem.u32 %role, %role, {roles};\n");
         }
         out += &format!("setp.lt.u32 %p, %round, {ROUNDS}; @%p bra ROUND; ret;\n}}\n");
@@ -226,8 +262,24 @@ impl Litmus {
 
     /// Runs at least `instances`, from `seed` on: in how many the outcome was seen, and how many there were.
     pub fn run(&self, instances: u32, seed: u64, memory: MemoryModel) -> (u32, u32) {
-        let (ptx, roles) = (self.ptx(), self.roles.len() as u32);
         let (mut seen, mut all) = (0, 0);
+        self.outcomes(instances, seed, memory, |outcome| {
+            seen += u32::from((self.seen)(outcome));
+            all += 1;
+        });
+        (seen, all)
+    }
+
+    /// Runs at least `instances`, from `seed` on.
+    pub fn outcomes(
+        &self,
+        instances: u32,
+        seed: u64,
+        memory: MemoryModel,
+        mut each: impl FnMut(&Outcome),
+    ) {
+        let roles = self.roles.len() as u32;
+        let ptx = format!("{HEADER}{}", self.kernel("k", Runner::Simulator));
         for seed in seed..seed + u64::from(instances.div_ceil(EACH)) {
             let mut config = Config::default();
             (config.seed, config.memory) = (seed, memory);
@@ -255,7 +307,11 @@ impl Litmus {
                 cluster: [cluster, 1, 1],
                 dynamic_shared: 0,
                 user_dynamic: None,
-                params: [words, out].iter().flat_map(|p| p.to_le_bytes()).collect(),
+                params: [words, out, 0, 0]
+                    .iter()
+                    .flat_map(|p: &u64| p.to_le_bytes())
+                    .take(28)
+                    .collect(),
                 cooperative: false,
             };
             machine.launch(launch).unwrap();
@@ -279,10 +335,25 @@ impl Litmus {
                         v => word(words + u64::from(APART) * (3 * i + v - 8)),
                     };
                 }
-                seen += u32::from((self.seen)(&outcome));
-                all += 1;
+                each(&outcome);
             }
         }
-        (seen, all)
     }
+}
+
+/// Threads of an instance meet, unless one is too late; then each waits a little, some with the words in their caches.
+fn meeting(roles: usize) -> String {
+    format!(
+        "ld.param.u32 %h, [mode]; mad.lo.u32 %h, %at, 0x9E3779B1, %h; mad.lo.u32 %h, %role, 0x85EBCA6B, %h;\n\
+         shr.u32 %n, %h, 15; xor.b32 %h, %h, %n; mul.lo.u32 %h, %h, 0x2C1B3C6D; shr.u32 %n, %h, 12; xor.b32 %h, %h, %n;\n\
+         and.b32 %n, %h, 1; setp.eq.u32 %p, %n, 0; @%p bra COLD;\n\
+         prefetch.global.L1 [%x]; prefetch.global.L1 [%y]; prefetch.global.L1 [%z];\n\
+         COLD: mul.wide.u32 %d0, %at, 4; ld.param.u64 %met, [met]; add.u64 %met, %met, %d0; mov.u32 %k, 0;\n\
+         red.relaxed.gpu.global.add.u32 [%met], 1;\n\
+         MEET: ld.relaxed.gpu.global.u32 %n, [%met]; setp.ge.u32 %p, %n, {roles}; @%p bra MET;\n\
+         add.u32 %k, %k, 1; setp.lt.u32 %q, %k, 2000; @%q bra MEET;\n\
+         MET: shr.u32 %n, %h, 8; and.b32 %n, %n, 63; shr.u32 %k, %h, 16; and.b32 %k, %k, 1; mul.lo.u32 %n, %n, %k;\n\
+         DELAY: setp.eq.u32 %p, %n, 0; @%p bra GO; ld.volatile.shared.b64 %d0, [m]; sub.u32 %n, %n, 1; bra DELAY;\n\
+         GO:\n"
+    )
 }

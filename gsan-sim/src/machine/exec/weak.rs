@@ -1,32 +1,30 @@
-//! Executing with care, one instruction at a time: for weak memory, where loads may be put off, and for priorities, where
+//! Executing with care, one instruction at a time: for weak memory, where accesses may be put off, and for priorities, where
 //! warps that wait in a loop must be noticed.
 
-use super::{End, Exec, Failed, Flow, Halt, data, predicate, write};
+use super::{End, Exec, Failed, Flow, Halt, data, predicate};
 use crate::machine::alu::lanes;
-use crate::machine::ir::{Mem, MultimemKind, NONE, Op, Reg, Space};
-use crate::machine::state::{Frame, Warp};
+use crate::machine::ir::{Base, CONSTANT, MultimemKind, NONE, Op, Reg, Space};
+use crate::machine::load::slack;
+use crate::machine::state::Warp;
 use crate::machine::stop::FaultKind;
-use crate::machine::ty::{Row, extend};
+use crate::machine::ty::Row;
 use crate::machine::weak::{Access, Strength};
 
-/// A load that has been put off.
+/// An access that has been put off: its instruction is executed later, with the registers as they were.
 #[derive(Debug)]
 pub struct Deferred {
     /// Where it stands, and the instruction before which it is performed at the latest.
     pc: u32,
     until: u32,
     mask: u32,
-    frame: Frame,
-    space: Space,
-    mem: Mem,
-    d: Reg,
     addresses: Row,
-    strength: Strength,
+    /// What it reads.
+    registers: Vec<(Reg, Row)>,
     /// Whether others have had a turn before it.
     waited: bool,
 }
 
-/// A load is put off in one of so many cases.
+/// An access is put off in one of so many cases.
 const DEFER: u32 = 4;
 
 impl Exec<'_> {
@@ -137,7 +135,7 @@ impl Exec<'_> {
         false
     }
 
-    /// What the memory model does before an instruction. True: it is a load that has been put off.
+    /// What the memory model does before an instruction. True: it is an access that has been put off.
     fn weak_before(&mut self, warp: &mut Warp, pc: u32, mask: u32) -> bool {
         let program = self.program;
         let frame = warp.groups[warp.current].frame;
@@ -170,39 +168,9 @@ impl Exec<'_> {
                     weak.leave_cluster(at, cluster);
                 }
             }
-            Op::Load {
-                space,
-                mem,
-                d,
-                addr,
-            } if *space != Space::Local => {
-                weak.begin(now, strength);
-                let slack = program.slack.get(pc as usize).copied().unwrap_or(0);
-                if slack == 0 || weak.random(DEFER) != 0 {
-                    return false;
-                }
-                let until = pc + 2 + weak.random(u32::from(slack));
-                let addresses = self.addresses(warp, frame, *addr);
-                if !self.is_good(*space, &addresses, u64::from(mem.bytes), mask) {
-                    return false;
-                }
-                warp.deferred.push(Deferred {
-                    pc,
-                    until,
-                    mask,
-                    frame,
-                    space: *space,
-                    mem: *mem,
-                    d: *d,
-                    addresses,
-                    strength,
-                    waited: false,
-                });
-                return true;
-            }
-            Op::LoadVector { mem, d: all, .. } | Op::StoreVector { mem, a: all, .. } => {
-                weak.begin(now, strength);
-                weak.be_vector(usize::from(mem.bytes) * all.len());
+            _ if slack::access(op).is_some() => {
+                self.begin(pc);
+                return self.put_off(warp, pc, mask);
             }
             Op::Copy(_) | Op::Tensor(_) | Op::TryCancel(_) => weak.begin(now, Strength::COPY),
             _ if touches(op) => weak.begin(now, strength),
@@ -211,16 +179,91 @@ impl Exec<'_> {
         false
     }
 
-    /// Whether a load of all these addresses works: one that fails must fail where it stands.
-    fn is_good(&mut self, space: Space, addresses: &Row, bytes: u64, mask: u32) -> bool {
+    /// Tells the memory model which load, store or atomic comes.
+    fn begin(&mut self, pc: u32) {
+        let program = self.program;
+        let Some(weak) = self.weak.as_deref_mut() else {
+            return;
+        };
+        weak.begin(*self.steps, program.strengths[pc as usize]);
+        match &program.code[pc as usize].op {
+            Op::LoadVector { mem, d: all, .. } | Op::StoreVector { mem, a: all, .. } => {
+                weak.be_vector(usize::from(mem.bytes) * all.len());
+            }
+            _ => {}
+        }
+    }
+
+    /// Maybe puts an access off; whether it did.
+    fn put_off(&mut self, warp: &mut Warp, pc: u32, mask: u32) -> bool {
+        let program = self.program;
+        let slack = program.slack.get(pc as usize).copied().unwrap_or(0);
+        let op = &program.code[pc as usize].op;
+        let (Some((addr, writes)), Some(weak)) = (slack::access(op), self.weak.as_deref_mut())
+        else {
+            return false;
+        };
+        if slack == 0 || weak.random(DEFER) != 0 {
+            return false;
+        }
+        let until = pc + 2 + weak.random(u32::from(slack));
+        let frame = warp.groups[warp.current].frame;
+        let addresses = self.addresses(warp, frame, addr);
+        let (space, bytes) = match op {
+            Op::Load { space, mem, .. } | Op::Store { space, mem, .. } => {
+                (*space, u64::from(mem.bytes))
+            }
+            Op::LoadVector {
+                space, mem, d: all, ..
+            }
+            | Op::StoreVector {
+                space, mem, a: all, ..
+            } => (*space, u64::from(mem.bytes) * all.len() as u64),
+            Op::Atomic(op) => (op.space, u64::from(op.ty.bytes()) * op.b.len() as u64),
+            _ => return false,
+        };
+        if !self.is_good(space, &addresses, bytes, writes, mask) {
+            return false;
+        }
+        let (sources, last) = slack::sources(op);
+        let mut registers: Vec<(Reg, Row)> = Vec::new();
+        let base = match addr.base {
+            Base::Value(s) => s,
+            _ => NONE,
+        };
+        for &s in sources.iter().chain([&last, &base]) {
+            if s & CONSTANT == 0 && registers.iter().all(|&(r, _)| r != s) {
+                registers.push((s, *self.row(warp, frame, s)));
+            }
+        }
+        warp.deferred.push(Deferred {
+            pc,
+            until,
+            mask,
+            addresses,
+            registers,
+            waited: false,
+        });
+        true
+    }
+
+    /// Whether an access to all these addresses works: one that fails must fail where it stands.
+    fn is_good(
+        &mut self,
+        space: Space,
+        addresses: &Row,
+        bytes: u64,
+        writes: bool,
+        mask: u32,
+    ) -> bool {
+        let device = self.block.device;
         (0..32).filter(|l| mask >> l & 1 == 1).all(|l| {
             let a = addresses[l];
-            a.is_multiple_of(bytes)
+            a.is_multiple_of(bytes.max(1).next_power_of_two())
                 && match self.locate(space, a, bytes) {
-                    Ok(data::Place::Global(a)) => self
-                        .memory
-                        .access(self.block.device, a, bytes, false)
-                        .is_ok(),
+                    Ok(data::Place::Global(a)) => {
+                        self.memory.access(device, a, bytes, writes).is_ok()
+                    }
                     Ok(data::Place::Shared(..)) => true,
                     _ => false,
                 }
@@ -232,14 +275,8 @@ impl Exec<'_> {
     fn due(&mut self, warp: &mut Warp, pc: u32, mask: u32) -> Result<bool, Failed> {
         let group = &warp.groups[warp.current];
         let (lanes, frame) = (group.mask, group.frame);
-        let op = &self.program.code[pc as usize].op;
-        let next = match op {
-            Op::Load { addr, .. }
-            | Op::Store { addr, .. }
-            | Op::LoadVector { addr, .. }
-            | Op::StoreVector { addr, .. } => Some(self.addresses(warp, frame, *addr)),
-            _ => None,
-        };
+        let next = slack::access(&self.program.code[pc as usize].op)
+            .map(|(addr, _)| self.addresses(warp, frame, addr));
         let mut i = 0;
         while i < warp.deferred.len() {
             let d = &mut warp.deferred[i];
@@ -265,33 +302,36 @@ impl Exec<'_> {
                 return Ok(true);
             }
             let d = warp.deferred.remove(i);
-            self.perform(warp, &d)?;
+            self.perform(warp, d)?;
         }
         Ok(false)
     }
 
-    fn perform(&mut self, warp: &mut Warp, d: &Deferred) -> Result<(), Failed> {
-        if let Some(weak) = self.weak.as_deref_mut() {
-            weak.begin(*self.steps, d.strength);
+    /// Executes an instruction that was put off: for that, the registers that it reads are again as they were.
+    fn perform(&mut self, warp: &mut Warp, mut d: Deferred) -> Result<(), Failed> {
+        self.begin(d.pc);
+        let frame = warp.groups[warp.current].frame;
+        let results: &[Reg] = match &self.program.code[d.pc as usize].op {
+            Op::Load { d, .. } => std::slice::from_ref(d),
+            Op::LoadVector { d, .. } => d,
+            Op::Atomic(op) => &op.d,
+            _ => &[],
+        };
+        let swap = |warp: &mut Warp, (r, row): &mut (Reg, Row)| {
+            let now = &mut warp.regs[(frame.regs + *r) as usize];
+            lanes!(d.mask, l, std::mem::swap(&mut now[l], &mut row[l]));
+        };
+        d.registers.iter_mut().for_each(|saved| swap(warp, saved));
+        let done = self.other(warp, d.pc, d.mask, true);
+        d.registers
+            .iter_mut()
+            .filter(|(r, _)| !results.contains(r))
+            .for_each(|saved| swap(warp, saved));
+        // It was checked, but another block may have exited since: the fault is this access's, not the next instruction's.
+        if done.is_err() {
+            warp.groups[warp.current].pc = d.pc;
         }
-        self.function = d.frame.function;
-        let mut out = [0; 32];
-        lanes!(d.mask, l, {
-            // It was checked, but another block may have exited since: the fault is the load's, not the next instruction's.
-            out[l] = match self.load_lane(warp, d.space, d.addresses[l], d.mem.bytes, l) {
-                Ok(value) => value,
-                Err(halt) => {
-                    warp.groups[warp.current].pc = d.pc;
-                    return Err((halt, l as u32));
-                }
-            };
-            if d.mem.signed {
-                let (from, to) = (u32::from(d.mem.bytes), u32::from(d.mem.register));
-                out[l] = extend(out[l], from, true, to);
-            }
-        });
-        write(warp, d.frame, d.d, &out, d.mask);
-        Ok(())
+        done.map(|_| ())
     }
 
     /// Reads a row from weak memory.

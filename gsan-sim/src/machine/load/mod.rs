@@ -10,7 +10,7 @@ mod matrix;
 mod multimem;
 mod opcode;
 mod operand;
-mod slack;
+pub mod slack;
 mod tcgen05;
 mod texture;
 mod video;

@@ -116,6 +116,21 @@ impl History {
         at
     }
 
+    /// Whether a read-modify-write of those bytes may come right behind that write.
+    pub fn may_follow(&self, at: usize, bytes: u8) -> bool {
+        self.messages.get(at + 1).is_none_or(|next| {
+            next.bytes == bytes && !next.rmw && next.stamp - self.messages[at].stamp >= 2
+        })
+    }
+
+    /// The place right behind that write, or behind all; never before the first.
+    pub fn place_behind(&self, stamp: u64) -> usize {
+        match self.messages.binary_search_by_key(&stamp, |m| m.stamp) {
+            Ok(at) => at + 1,
+            Err(_) => self.messages.len(),
+        }
+    }
+
     /// From now on everybody sees that write. True: the history says nothing any more.
     pub fn expire(&mut self, stamp: u64, now: u64) -> bool {
         if self

@@ -4,9 +4,11 @@
 //! order; each warp has a view: for each word the oldest write that it may still read. A load reads any write from there on,
 //! chosen by the seed; a store goes behind everything in the view, mostly to the end, sometimes before writes that the
 //! warp does not know. That alone gives store buffering, message passing without fences, IRIW, 2+2W and what is made of
-//! them, and it keeps coherence. Load buffering needs loads that are performed late: `exec::weak` puts a plain or relaxed
-//! load off as far as the next instruction that depends on it, never across a branch, a fence or a barrier (so no value
-//! comes out of thin air).
+//! them, and it keeps coherence. A read-modify-write reads the newest write, or one that the warp may still read and that its own can
+//! follow at once. What remains needs accesses that are performed late: load buffering, and all of the above where the
+//! other side meets them by atomics. `exec::weak` puts a load, store, atomic or reduction off as far as the next instruction
+//! that depends on it or touches the same memory: over acquires if it is relaxed or a release, never over a release, a branch, a
+//! fence or a barrier (so no value comes out of thin air).
 //!
 //! What orders, joins views:
 //! * **release**: the write carries the writer's view (and whatever a release fence, or an earlier release of the same warp
@@ -27,8 +29,8 @@
 //! seldom, and never wrong.
 //!
 //! Stronger than PTX, on purpose: the lanes of a warp are one thread; bytes of one unit are coherent with each other, and so are
-//! elements of a vector that lie in one word; a read-modify-write reads the newest value; racing weak loads are coherent, too; asynchronous copies are done at
-//! issue, and mbarriers acquire and release at system scope.
+//! elements of a vector that lie in one word; racing weak loads are coherent, too; accesses of 16 bytes as a whole are neither put
+//! off nor stale; asynchronous copies are done at issue, and mbarriers acquire and release at system scope.
 
 mod history;
 mod strength;
@@ -268,7 +270,7 @@ impl Weak {
         }
         let (strength, now) = (self.strength, self.now);
         let last = history.messages.len() - 1;
-        let newest = strength.rmw || strength.whole;
+        let newest = strength.whole || strength.rmw && !strength.reads_older();
         let known = self
             .blocks
             .get(at.0)
@@ -276,7 +278,8 @@ impl Weak {
         let first = history.first(known.map_or(0, |a| a.view.floor(word)));
         let pick = if newest || first == last {
             last
-        } else if let Some(&(_, stamp)) = self.chosen.iter().find(|c| c.0 == word) {
+        } else if let Some(&(_, stamp)) = self.chosen.iter().find(|c| c.0 == word && !strength.rmw)
+        {
             history.messages.partition_point(|m| m.stamp < stamp)
         } else {
             let n = (last - first + 1) as u32;
@@ -287,7 +290,10 @@ impl Weak {
                 first + ((random >> 1) % n) as usize
             }
         };
-        let pick = pick.clamp(first, last);
+        let pick = match pick.clamp(first, last) {
+            old if strength.rmw && !history.may_follow(old, bytes) => last,
+            pick => pick,
+        };
         let read = &history.messages[pick];
         self.chosen.push((word, read.stamp));
         let value = read.content & bits(history.known) | memory & !bits(history.known);
@@ -321,7 +327,10 @@ impl Weak {
             return false;
         }
         let (strength, now) = (self.strength, self.now);
-        let releases = self.releases(at, word, bytes);
+        // What a read-modify-write has read.
+        let chosen = self.chosen.iter().rfind(|c| c.0 == word && strength.rmw);
+        let read = chosen.map(|c| c.1);
+        let releases = self.releases(at, word, bytes, read);
         let lifetime =
             1 + (self.rng.next_u32() & ((1 << (self.rng.next_u32() % (LONGEST + 1))) - 1));
         let random = self.rng.next_u32();
@@ -353,7 +362,10 @@ impl Weak {
         } else {
             history.earliest(first, bytes)
         };
-        let place = earliest + ((random >> 2) as usize) % (end - earliest + 1);
+        let place = match read {
+            Some(stamp) => history.place_behind(stamp),
+            None => earliest + ((random >> 2) as usize) % (end - earliest + 1),
+        };
         let before = history.messages[place - 1].stamp;
         let stamp = match history.messages.get(place) {
             Some(after) => before + (after.stamp - before) / 2,
@@ -380,14 +392,17 @@ impl Weak {
         place == end
     }
 
-    /// What a store to the word publishes.
-    fn releases(&mut self, at: At, word: u64, bytes: u8) -> Vec<Release> {
+    /// What a store to the word publishes, if it is half of a read-modify-write of what `read` has written.
+    fn releases(&mut self, at: At, word: u64, bytes: u8, read: Option<u64>) -> Vec<Release> {
         let (strength, now) = (self.strength, self.now);
         let Some(scope) = strength.scope else {
             return Vec::new();
         };
         let handed_on = match self.words.get(&word) {
-            Some(h) if strength.rmw => h.source(h.messages.len() - 1, bytes).cloned(),
+            Some(h) if strength.rmw => {
+                let behind = read.map_or(h.messages.len(), |stamp| h.place_behind(stamp));
+                h.source(behind - 1, bytes).cloned()
+            }
             _ => None,
         };
         let Some(agent) = self.agent(at) else {

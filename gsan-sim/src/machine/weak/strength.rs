@@ -29,7 +29,7 @@ pub struct Strength {
     pub order: Order,
     /// `None`: a weak access, or an instruction that is none.
     pub scope: Option<Scope>,
-    /// It reads the newest value and writes right behind it: `atom`, `red`, mbarriers.
+    /// Its write comes right behind what it has read: `atom`, `red`, mbarriers.
     pub rmw: bool,
     /// It must be seen as a whole although it is wider than a word: `.b128`.
     pub whole: bool,
@@ -65,6 +65,11 @@ impl Strength {
 
     pub fn releases(self) -> bool {
         matches!(self.order, Order::Release | Order::AcqRel | Order::Sc)
+    }
+
+    /// Whether a read-modify-write may read an older value, if its own write then comes right behind: `atom` and `red`.
+    pub fn reads_older(self) -> bool {
+        self.scope.is_some() && self != Strength::MBARRIER
     }
 
     /// Of an instruction by its opcode and the words behind it.
