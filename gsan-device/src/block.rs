@@ -2,6 +2,7 @@
 
 use crate::clock::State;
 use crate::copies;
+use crate::dependent;
 use crate::layout::{
     BlockEntry, BlockState, Counters, GlobalState, LaunchRecord, ModuleState, Scope, SmSlots,
     Tenant, ThreadState,
@@ -37,6 +38,7 @@ pub fn enter<M: Machine>(m: M, launch: u64) {
     let block = place(m, global);
     m.store64(field!(block, BlockState, thread), state.addr);
     m.store64(field!(block, BlockState, launch), launch);
+    m.store32(field!(block, BlockState, triggered), 0);
     m.store32_release(field!(block, BlockState, exited), 0);
 }
 
@@ -91,6 +93,7 @@ pub fn grid_wait<M: Machine>(me: State<M>) {
     }
     let alone = m.load32(field!(me.addr, ThreadState, users)) == 1;
     if !alone || m.load32_acquire(waited) != epoch {
+        dependent::note_wait(me, launch);
         me.import_row(row);
         // The clock is the block's own by now: what is left of the base row is what counts as stale.
         m.store64(field!(me.addr, ThreadState, base_row), row);
@@ -114,6 +117,7 @@ pub fn exit<M: Machine>(m: M) {
     let launch = m.load64(field!(block, BlockState, launch));
     // The other threads' clocks were raised with relaxed operations.
     m.fence(Scope::Gpu);
+    dependent::leave(state, launch, block);
     state.publish_row(m.load64(field!(launch, LaunchRecord, out_row)));
     if m.dynamic_shared() & 1 == 0 {
         m.store64(block.wrapping_sub(offset_of!(BlockEntry, state) as u64), 0);
@@ -180,7 +184,7 @@ fn release_slot<M: Machine>(state: State<M>) {
 /// Makes the block a tenant of the slot. Its lock is held.
 fn move_in<M: Machine>(state: State<M>, launch: u64, claimed: bool) {
     let m = state.m;
-    let base_row = m.load64(field!(launch, LaunchRecord, base_row));
+    let base_row = dependent::begins_with(m, launch, state.num_threads);
     let users = m.load32(field!(state.addr, ThreadState, users));
     let start = state.epoch().wrapping_add(1);
     m.store32(field!(state.addr, ThreadState, epoch), start);

@@ -647,6 +647,17 @@ impl<M: Machine> State<M> {
         self.raise_all(self.own_clock(), Row::plain(row));
     }
 
+    /// Whether all that is in a row is known here.
+    #[inline(never)]
+    pub fn covers_row(self, row: u64) -> bool {
+        let (own, start) = (self.thread_id(), self.start_epoch());
+        let mut covered = true;
+        Row::plain(row).each_pair(self.row(), self.m, self.num_threads, |i, epoch, known| {
+            covered &= known >= epoch || i == own && epoch >= start;
+        });
+        covered
+    }
+
     /// Raises `out` to everything this thread knows and did.
     #[inline(never)]
     pub fn publish_row(self, out: u64) {
@@ -678,7 +689,7 @@ impl<M: Machine> State<M> {
 
     /// Gives the thread a clock of its own, a copy of its base row, if it has none yet.
     #[inline(never)]
-    fn own(self) {
+    pub fn own(self) {
         let m = self.m;
         let mode = field!(self.addr, ThreadState, clock_mode);
         if m.load32_acquire(mode) == VALID {

@@ -4,8 +4,9 @@
 //! `cfg(loom)` the words are loom's, so that a model check explores the interleavings.
 
 use crate::layout::{
-    BlockEntry, BlockState, Counters, Epoch, GlobalState, LaunchRecord, ModuleState, Multicast,
-    RaceKey, RaceRecord, Range, Scope, ShadowCell, SmSlots, TensorMap, ThreadState, WideCell,
+    BlockEntry, BlockState, Counters, Epoch, GlobalState, Handover, LaunchRecord, ModuleState,
+    Multicast, RaceKey, RaceRecord, Range, Scope, ShadowCell, SmSlots, TensorMap, ThreadState,
+    WideCell,
 };
 use crate::machine::Machine;
 use core::mem::size_of;
@@ -128,7 +129,7 @@ impl Device {
         let module = take(size_of::<ModuleState>() as u64);
         let counters = take(size_of::<Counters>() as u64);
         let launches = take(size_of::<LaunchRecord>() as u64 * u64::from(shape.launches));
-        let rows = take(4 * u64::from(num_threads) * u64::from(shape.rows));
+        let rows = take(Handover::row_bytes(num_threads) * u64::from(shape.rows));
         let sm_slots = take(size_of::<SmSlots>() as u64 * u64::from(shape.num_sms));
         let real = take(shape.real_size);
         let shadow = take(shape.real_size / 4 * cell);
@@ -282,10 +283,23 @@ impl Device {
             .read(g.threads + g.thread_stride * u64::from(id))
     }
 
+    fn row_at(&self, index: u32) -> u64 {
+        let n = self.shape.num_sms * self.shape.slots_per_sm;
+        self.rows + Handover::row_bytes(n) * u64::from(index)
+    }
+
+    /// The row that the launch which publishes in row `out` hands over to a dependent one behind it; `None`: what it began with.
+    pub fn handed_over(&self, out: u32) -> Option<u32> {
+        let n = self.shape.num_sms * self.shape.slots_per_sm;
+        let handover: Handover = self.memory.read(self.row_at(out) + Handover::offset(n));
+        let row = handover.row.checked_sub(self.rows)?;
+        Some((row / Handover::row_bytes(n)) as u32)
+    }
+
     /// A clock row.
     pub fn row(&self, index: u32) -> Vec<u32> {
         let n = self.shape.num_sms * self.shape.slots_per_sm;
-        let at = self.rows + 4 * u64::from(n) * u64::from(index);
+        let at = self.row_at(index);
         (0..n)
             .map(|i| self.memory.read(at + 4 * u64::from(i)))
             .collect()
@@ -295,8 +309,8 @@ impl Device {
     pub fn join_row(&self, into: u32, from: u32, replace: bool) {
         let n = u64::from(self.shape.num_sms * self.shape.slots_per_sm);
         for i in 0..n {
-            let to = self.rows + 4 * (n * u64::from(into) + i);
-            let value: u32 = self.memory.read(self.rows + 4 * (n * u64::from(from) + i));
+            let to = self.row_at(into) + 4 * i;
+            let value: u32 = self.memory.read(self.row_at(from) + 4 * i);
             let old: u32 = if replace { 0 } else { self.memory.read(to) };
             self.memory.write(to, &old.max(value));
         }
@@ -305,11 +319,10 @@ impl Device {
     /// Writes launch `id`: it inherits row `base` and publishes in row `out`, which starts as a copy of it.
     pub fn launch(&self, id: u32, base: u32, out: u32) -> u64 {
         self.join_row(out, base, true);
-        let n = u64::from(self.shape.num_sms * self.shape.slots_per_sm);
         let record = LaunchRecord {
             global: self.global,
-            base_row: self.rows + 4 * n * u64::from(base),
-            out_row: self.rows + 4 * n * u64::from(out),
+            base_row: self.row_at(base),
+            out_row: self.row_at(out),
             wait_row: 0,
             waited: 0,
             launch_id: id,
@@ -333,12 +346,18 @@ impl Device {
 
     /// Gives a launch the row that its waiting for the launch before adds.
     pub fn set_wait_row(&self, launch: u64, row: u32) {
-        let n = u64::from(self.shape.num_sms * self.shape.slots_per_sm);
         let record = LaunchRecord {
-            wait_row: self.rows + 4 * n * u64::from(row),
+            wait_row: self.row_at(row),
             ..self.memory.read(launch)
         };
         self.memory.write(launch, &record);
+    }
+
+    /// The same behind a dependent launch: what that one hands over is what the launch begins with.
+    pub fn chain(&self, launch: u64, row: u32) {
+        self.set_wait_row(launch, row);
+        let record: LaunchRecord = self.memory.read(launch);
+        self.set_launch_flags(launch, record.flags | LaunchRecord::CHAINED);
     }
 
     /// A thread of block `block` of grid `grid`, on multiprocessor `sm`.

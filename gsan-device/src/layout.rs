@@ -15,8 +15,8 @@ pub use op::{Access, NO_SITE, Op, Order, Scope};
 pub use partial::PartialClock;
 pub use race::{Counters, RaceClass, RaceKey, RaceKind, RaceRecord, RaceSide};
 pub use state::{
-    BlockEntry, BlockState, GlobalState, HalfSync, LaunchRecord, ModuleState, Multicast, Range,
-    SmSlots, Snapshot, Tenant, ThreadState,
+    BlockEntry, BlockState, GlobalState, HalfSync, Handover, LaunchRecord, ModuleState, Multicast,
+    Range, SmSlots, Snapshot, Tenant, ThreadState,
 };
 pub use transfer::{PendingCopy, TensorMap};
 
@@ -26,7 +26,7 @@ use core::mem::{align_of, offset_of, size_of};
 pub type Epoch = u32;
 
 /// Bumped whenever a struct of this file changes; the host writes it, the runtime's module exports it.
-pub const LAYOUT_VERSION: u32 = 13;
+pub const LAYOUT_VERSION: u32 = 14;
 
 /// Bytes of user memory that one shadow cell covers.
 pub const WORD: u64 = 4;
@@ -84,6 +84,7 @@ const _: () = {
     assert!(size_of::<LaunchRecord>() == 56 && align_of::<LaunchRecord>() == 8);
     assert!(size_of::<BlockState>() == 32 && size_of::<BlockState>() as u32 <= BlockState::ROOM);
     assert!(size_of::<BlockEntry>() == 48);
+    assert!(size_of::<Handover>() == 16 && align_of::<Handover>() == 8);
     assert!(size_of::<ModuleState>() == 24);
     assert!(
         size_of::<RaceKey>() == 16 && size_of::<RaceSide>() == 52 && size_of::<RaceRecord>() == 192

@@ -20,6 +20,7 @@ pub mod cell;
 pub mod clock;
 pub mod cluster;
 pub mod copies;
+pub mod dependent;
 pub mod detector;
 pub mod halves;
 pub mod machine;

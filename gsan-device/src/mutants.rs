@@ -72,6 +72,10 @@ pub enum Edge {
     ClusterAcquire,
     /// A launch that waits for the one before knows what that one did.
     GridWait,
+    /// A launch that lets the next one begin after it has waited tells it what it has waited for.
+    Handover,
+    /// One that lets it begin before it has waited does not.
+    EarlyTrigger,
     /// A wait for its thread's bulk groups records the copies that it knows to be carried out.
     CopyWait,
     /// Waits for bulk groups leave the younger groups alone.
@@ -88,7 +92,7 @@ pub enum Edge {
 
 impl Edge {
     /// All of them.
-    pub const ALL: [Edge; 39] = [
+    pub const ALL: [Edge; 41] = [
         Edge::AcquireMerge,
         Edge::ReleasePublish,
         Edge::FenceRelease,
@@ -122,6 +126,8 @@ impl Edge {
         Edge::ClusterRelease,
         Edge::ClusterAcquire,
         Edge::GridWait,
+        Edge::Handover,
+        Edge::EarlyTrigger,
         Edge::CopyWait,
         Edge::CopyGroups,
         Edge::CopyExit,

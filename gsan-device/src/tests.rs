@@ -16,6 +16,8 @@ mod reference {
     mod cluster;
     #[path = "copies.rs"]
     mod copies;
+    #[path = "dependent.rs"]
+    mod dependent;
     #[path = "fences.rs"]
     mod fences;
     #[path = "life.rs"]
@@ -41,6 +43,8 @@ mod wide {
     mod cluster;
     #[path = "copies.rs"]
     mod copies;
+    #[path = "dependent.rs"]
+    mod dependent;
     #[path = "fences.rs"]
     mod fences;
     #[path = "life.rs"]

@@ -24,16 +24,21 @@ pub(crate) struct Row<S> {
 
 /// What a kernel was that is the last thing in its stream: a dependent launch may start before it has ended.
 struct LastKernel<S> {
-    /// The row that it knew when it had waited for what is before it; none: the beginning.
+    /// The row that it began with; none: the beginning.
     knew: Option<Rc<Row<S>>>,
+    /// Rows that a dependent launch behind it may begin with instead, as the blocks find out (`gsan_device::dependent`).
+    hands_over: Vec<Rc<Row<S>>>,
     /// Its out row.
     out: Rc<Row<S>>,
 }
 
 /// The rows of a programmatic dependent launch.
 pub(crate) struct Dependence<S> {
-    /// What it knows from the start: what the kernel before it knew. None: the beginning.
+    /// What it knows from the start: what the kernel before it began with. None: the beginning.
     pub(crate) base: Option<Rc<Row<S>>>,
+    /// What it may know from the start instead: what the kernel before it waited for before it let this one begin, or was told itself.
+    /// They cover `base`.
+    pub(crate) handed: Vec<Rc<Row<S>>>,
     /// What it knows once it has waited: the out row of the kernel before it.
     pub(crate) wait: Rc<Row<S>>,
 }
@@ -106,6 +111,8 @@ pub(crate) enum Edge {
     DependentBase,
     /// … and what comes after it comes after that kernel too.
     DependentJoin,
+    /// … or with what the kernel before it has waited for.
+    DependentHandover,
 }
 
 #[cfg(not(test))]
@@ -207,7 +214,7 @@ impl<S> Clocks<S> {
         frontier
     }
 
-    /// A kernel has been issued: what it knew when it had waited for all before it, and its out row.
+    /// An ordinary kernel has been issued: what it began with, and its out row.
     pub(crate) fn kernel_issued(
         &mut self,
         stream: usize,
@@ -215,7 +222,30 @@ impl<S> Clocks<S> {
         out: Rc<Row<S>>,
     ) {
         if let Some(this) = self.streams.get_mut(stream) {
-            this.kernel = Some(LastKernel { knew, out });
+            this.kernel = Some(LastKernel {
+                knew,
+                hands_over: Vec::new(),
+                out,
+            });
+        }
+    }
+
+    /// The same of a dependent one.
+    pub(crate) fn dependent_issued(
+        &mut self,
+        stream: usize,
+        dependence: Dependence<S>,
+        out: Rc<Row<S>>,
+    ) {
+        let Dependence { base, handed, wait } = dependence;
+        let mut hands_over = handed;
+        hands_over.push(wait);
+        if let Some(this) = self.streams.get_mut(stream) {
+            this.kernel = Some(LastKernel {
+                knew: base,
+                hands_over,
+                out,
+            });
         }
     }
 
@@ -235,17 +265,30 @@ impl<S> Clocks<S> {
             [row] => Some(row.clone()),
             _ => return None,
         };
+        let covered = |row: &Rc<Row<S>>| base.as_ref().is_none_or(|base| row.covers(base));
+        if !last.hands_over.iter().all(covered) {
+            return None;
+        }
         let base = base.filter(|_| !without(Edge::DependentBase));
+        let handed = match without(Edge::DependentHandover) {
+            true => Vec::new(),
+            false => last.hands_over.clone(),
+        };
         let wait = last.out.clone();
-        Some(Dependence { base, wait })
+        Some(Dependence { base, handed, wait })
     }
 
     /// How many dependent launches may follow each other.
     const DEPENDENTS: usize = 8;
 
-    /// The out row of a dependent launch. It covers nothing, since that kernel need not have waited: the stream knows it
-    /// beside what it knew before.
-    pub(crate) fn publish_dependent(&mut self, stream: usize, storage: S) -> Rc<Row<S>> {
+    /// The out row of a dependent launch. It covers what that kernel began with and no more, since it need not have waited: the
+    /// stream knows it beside what it knew before.
+    pub(crate) fn publish_dependent(
+        &mut self,
+        stream: usize,
+        storage: S,
+        base: Option<&Row<S>>,
+    ) -> Rc<Row<S>> {
         let (mut line, mut place) = (u32::MAX, 0);
         if let Some(this) = self.streams.get_mut(stream) {
             // A line of the stream's own for each of those that may follow each other. By the time that one comes round
@@ -255,10 +298,12 @@ impl<S> Clocks<S> {
             place = this.dependents / lines + 1;
             this.dependents += 1;
         }
+        let mut covers = base.map(|row| row.covers.clone()).unwrap_or_default();
+        covers.insert(line, place);
         let row = Rc::new(Row {
             storage,
             place: (line, place),
-            covers: BTreeMap::from([(line, place)]),
+            covers,
         });
         let known = match self.streams.get(stream) {
             Some(this) if !without(Edge::DependentJoin) => this.frontier.clone(),
@@ -372,7 +417,7 @@ pub(crate) mod tests {
     /// The named test fails on clocks that lack the edge.
     #[test]
     fn every_removed_edge_is_noticed() {
-        let by: [(Edge, fn()); 10] = [
+        let by: [(Edge, fn()); 11] = [
             (Edge::Stream, one_stream_is_in_order_and_two_are_not),
             (
                 Edge::Host,
@@ -406,6 +451,10 @@ pub(crate) mod tests {
             (
                 Edge::DependentJoin,
                 what_comes_after_dependent_launches_comes_after_all_of_them,
+            ),
+            (
+                Edge::DependentHandover,
+                a_dependent_launch_may_be_told_what_the_one_before_waited_for,
             ),
         ];
         for (edge, test) in by {
@@ -553,18 +602,27 @@ pub(crate) mod tests {
     }
 
     impl Host {
-        /// Launches so that it may start before the kernel before has ended, and tells which launches come before it, and
-        /// which once it has waited.
-        fn launch_dependent(&mut self, stream: usize) -> Option<(Truth, Truth)> {
-            let Dependence { base, wait } = self.clocks.dependence(stream)?;
-            let base = base.map(|r| r.storage.clone()).unwrap_or_default();
-            let after: Truth = base.union(&wait.storage).copied().collect();
+        /// Launches so that it may start before the kernel before has ended, and tells which launches come before it, which
+        /// once it has waited, and which it may be told of by the one before.
+        fn launch_dependent(&mut self, stream: usize) -> Option<(Truth, Truth, Vec<Truth>)> {
+            let dependence = self.clocks.dependence(stream)?;
+            let base = dependence.base.as_ref().map(|r| r.storage.clone());
+            let base = base.unwrap_or_default();
+            let after: Truth = base.union(&dependence.wait.storage).copied().collect();
+            let handed: Vec<Truth> = dependence
+                .handed
+                .iter()
+                .map(|r| r.storage.clone())
+                .collect();
+            assert!(handed.iter().all(|h| h.is_superset(&base)));
             let mut all = after.clone();
             all.insert(self.launches);
             self.launches += 1;
-            let out = self.clocks.publish_dependent(stream, all);
-            self.clocks.kernel_issued(stream, Some(wait), out);
-            Some((base, after))
+            let out = self
+                .clocks
+                .publish_dependent(stream, all, dependence.base.as_deref());
+            self.clocks.dependent_issued(stream, dependence, out);
+            Some((base, after, handed))
         }
     }
 
@@ -575,9 +633,9 @@ pub(crate) mod tests {
         h.launch(0); // 0
         h.launch(0); // 1
         let two = h.launch_dependent(0).unwrap(); // 2
-        assert_eq!(two, (Truth::from([0]), Truth::from([0, 1])));
-        let three = h.launch_dependent(0).unwrap(); // 3
-        assert_eq!(three, (Truth::from([0, 1]), Truth::from([0, 1, 2])));
+        assert_eq!(two, (Truth::from([0]), Truth::from([0, 1]), vec![]));
+        let (base, after, _) = h.launch_dependent(0).unwrap(); // 3
+        assert_eq!((base, after), (Truth::from([0]), Truth::from([0, 1, 2])));
         assert_eq!(h.launch(0), Truth::from([0, 1, 2, 3])); // 4
         // An event in between, and it is an ordinary launch.
         let e = h.event();
@@ -588,6 +646,25 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_dependent_launch_may_be_told_what_the_one_before_waited_for() {
+        let mut h = Host::new(&[NonBlocking, NonBlocking]);
+        h.launch(0); // 0
+        h.clocks.host_waited_for_device(0);
+        h.launch(0); // 1
+        h.launch_dependent(0).unwrap(); // 2
+        let (base, _, handed) = h.launch_dependent(0).unwrap(); // 3
+        assert_eq!(base, Truth::from([0]));
+        assert_eq!(handed, [Truth::from([0, 1])]);
+        let (base, _, handed) = h.launch_dependent(0).unwrap(); // 4
+        assert_eq!(base, Truth::from([0]));
+        assert_eq!(handed, [Truth::from([0, 1]), Truth::from([0, 1, 2])]);
+        // What the host has waited for since would have to be joined with them.
+        h.launch(1); // 5
+        h.clocks.host_waited_for_stream(1);
+        assert!(h.launch_dependent(0).is_none());
+    }
+
+    #[test]
     fn what_the_host_has_waited_for_comes_before_a_dependent_launch_too() {
         let mut h = Host::new(&[NonBlocking, NonBlocking]);
         h.launch(1); // 0
@@ -595,10 +672,10 @@ pub(crate) mod tests {
         h.clocks.host_waited_for_device(0);
         let next = h.launch_dependent(0);
         // Both rows would have to be joined first; or it knows both.
-        assert!(next.is_none_or(|(base, _)| base == Truth::from([0, 1])));
+        assert!(next.is_none_or(|(base, ..)| base == Truth::from([0, 1])));
     }
 
-    /// A kernel that never waits publishes nothing of what was before it.
+    /// A kernel that never waits publishes nothing of what was right before it.
     #[test]
     fn what_comes_after_dependent_launches_comes_after_all_of_them() {
         let mut h = Host::new(&[Blocking, NonBlocking]);
@@ -613,8 +690,11 @@ pub(crate) mod tests {
                 let own = h.launches;
                 h.launches += 1;
                 last.insert(own);
-                let out = h.clocks.publish_dependent(0, Truth::from([own]));
-                h.clocks.kernel_issued(0, Some(dependence.wait), out);
+                let base = dependence.base.as_deref();
+                let mut all = base.map(|r| r.storage.clone()).unwrap_or_default();
+                all.insert(own);
+                let out = h.clocks.publish_dependent(0, all, base);
+                h.clocks.dependent_issued(0, dependence, out);
                 many += 1;
                 assert!(many < 100);
                 if round % 3 == many % 3 {

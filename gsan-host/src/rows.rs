@@ -4,10 +4,11 @@
 //! launch that may still run. It is used again as late as possible: a device thread may still hold the address of the
 //! row that its last block inherited, and what it finds there must at least be a row.
 
-use crate::clocks::{Clocks, Dependence, Frontier, Row};
+use crate::clocks::{Clocks, Frontier, Row};
 use crate::driver::{Device, DeviceMemory, Function, Stream, copy_async, fill_async};
 use crate::error::Result;
 use cuda_lazy::ext::CUlaunchConfig;
+use gsan_device::layout::Handover;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -44,7 +45,7 @@ pub(crate) type StoredRow = Row<Storage>;
 impl RowPool {
     /// A pool of rows of `num_threads` epochs.
     pub(crate) fn new(device: &Rc<Device>, num_threads: u32) -> Result<Rc<RowPool>> {
-        let row_bytes = (4 * u64::from(num_threads)).next_multiple_of(256);
+        let row_bytes = Handover::row_bytes(num_threads).next_multiple_of(256);
         let zero = DeviceMemory::zeroed(device, row_bytes)?;
         let address = zero.address;
         Ok(Rc::new(RowPool {
@@ -126,6 +127,8 @@ pub(crate) struct LaunchRows {
     pub(crate) out: u64,
     /// Address of what it knows once it has waited for the launch before; 0: it knows that from the start.
     pub(crate) wait: u64,
+    /// Whether the launch before may tell it to begin with another row ([`Handover`]).
+    pub(crate) chained: bool,
     // Inputs, the base and the out row.
     _kept: Vec<Rc<StoredRow>>,
     // Other devices' rows, copied for a join.
@@ -184,13 +187,14 @@ pub(crate) fn rows_for_launch(
         base,
         out: out_address,
         wait: 0,
+        chained: false,
         _kept: kept,
         _copies: copies,
     })
 }
 
 /// The same for a launch that may start before the one before it in the stream has ended. Nothing may come between the two in
-/// the stream, so its out row is zero at first, which `aside`, another stream, makes it; the host waits for that. `None`:
+/// the stream, so its out row, and what is behind it, is zero at first, which `aside`, another stream, makes it; the host waits for that. `None`:
 /// something has to be done in the stream first, and it is an ordinary launch.
 pub(crate) fn rows_for_dependent(
     clocks: &mut Clocks<Storage>,
@@ -199,26 +203,30 @@ pub(crate) fn rows_for_dependent(
     aside: &Stream,
     num_threads: u32,
 ) -> Result<Option<LaunchRows>> {
-    let Some(Dependence { base, wait }) = clocks.dependence(index) else {
+    let Some(dependence) = clocks.dependence(index) else {
         return Ok(None);
     };
-    let is_near = |row: &Rc<StoredRow>| Rc::ptr_eq(&row.storage.pool, pool);
-    if !is_near(&wait) || !base.as_ref().is_none_or(is_near) {
+    let mut kept = vec![dependence.wait.clone()];
+    kept.extend(dependence.base.clone());
+    kept.extend(dependence.handed.iter().cloned());
+    if !kept.iter().all(|r| Rc::ptr_eq(&r.storage.pool, pool)) {
         return Ok(None);
     }
+    let base = dependence.base.as_deref();
+    let base_address = base.map_or(pool.zero, |row| row.storage.address);
+    let wait_address = dependence.wait.storage.address;
+    let chained = !dependence.handed.is_empty();
     let out = pool.take()?;
     let out_address = out.address;
-    fill_async(out_address, 0, 4 * u64::from(num_threads), aside)?;
-    let row = clocks.publish_dependent(index, out);
-    clocks.kernel_issued(index, Some(wait.clone()), row.clone());
-    let base_address = base.as_ref().map_or(pool.zero, |row| row.storage.address);
-    let wait_address = wait.storage.address;
-    let mut kept: Vec<_> = base.into_iter().collect();
-    kept.extend([wait, row]);
+    fill_async(out_address, 0, Handover::row_bytes(num_threads), aside)?;
+    let row = clocks.publish_dependent(index, out, base);
+    kept.push(row.clone());
+    clocks.dependent_issued(index, dependence, row);
     Ok(Some(LaunchRows {
         base: base_address,
         out: out_address,
         wait: wait_address,
+        chained,
         _kept: kept,
         _copies: Vec::new(),
     }))

@@ -145,7 +145,7 @@ all that it accesses and calls, is not checked, because ptxas assembles no calls
 clusters its waits for mbarriers, are not followed.
 
 With a runtime from before the hooks for them, `barrier.cluster.*` and mbarriers at cluster scope are listed as approximated (findings between
-blocks of one cluster may be wrong), and `griddepcontrol` too. With this one they are followed; a cluster counts as one place where its blocks release
+blocks of one cluster may be wrong), and `griddepcontrol`, or its `launch_dependents`, too. With this one they are followed; a cluster counts as one place where its blocks release
 and acquire, which can hide a race between them and makes none up.
 
 A module with a vector of eight elements that are not of 32 bits (`ld.global.v8.u8`) is **refused**: PTX has no such form (`.v8` came with version 8.8, for 256 bits), no

@@ -229,6 +229,8 @@ pub mod names {
     pub const CLUSTER: [&str; 3] = [CLUSTER_ARRIVE, CLUSTER_RELEASE, CLUSTER_ACQUIRE];
     /// `(b64 state)`: after `griddepcontrol.wait`; a runtime need not have it.
     pub const GRID_WAIT: &str = "__gsan_grid_wait";
+    /// `(b64 state)`: before `griddepcontrol.launch_dependents`; a runtime need not have it.
+    pub const LAUNCH_DEPENDENTS: &str = "__gsan_launch_dependents";
     /// `(b64 state, b64 addr, b32 op, b32 site, b32 bytes, b32 barrier)`: before a bulk copy
     pub const COPY: &str = "__gsan_copy";
     /// `(b64 state, b64 map, b32 op, b32 site, b32 shape, b32 barrier, b32 c0, b32 c1, b32 c2, b32 c3, b32 c4)`: before a bulk
@@ -286,10 +288,11 @@ pub mod names {
         DYNAMIC_SIZE,
     ];
     /// Every function above.
-    pub const ALL: [&str; 26] = {
+    pub const ALL: [&str; 27] = {
         let groups: [&[&str]; 5] = [&FUNCTIONS, &INTRA_BLOCK, &CLUSTER, &COPIES, &MULTICAST];
-        let mut all = [GRID_WAIT; 26];
-        let mut count = 1;
+        let mut all = [GRID_WAIT; 27];
+        all[1] = LAUNCH_DEPENDENTS;
+        let mut count = 2;
         let mut group = 0;
         while group < groups.len() {
             let mut member = 0;

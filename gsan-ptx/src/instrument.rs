@@ -11,6 +11,7 @@
 mod block;
 mod cluster;
 mod copies;
+mod dependent;
 mod edits;
 mod emit;
 mod externs;
@@ -95,9 +96,12 @@ impl<'o> Options<'o> {
         names::MULTICAST.iter().all(|n| self.runtime.contains(n))
     }
 
-    /// Whether `griddepcontrol.wait` has a hook.
-    fn grid_wait(&self) -> bool {
-        self.runtime.contains(names::GRID_WAIT)
+    /// Which of `griddepcontrol`'s forms have hooks.
+    fn dependent_hooks(&self) -> dependent::DependentHooks {
+        dependent::DependentHooks {
+            wait: self.runtime.contains(names::GRID_WAIT),
+            trigger: self.runtime.contains(names::LAUNCH_DEPENDENTS),
+        }
     }
 
     /// Whether hooks for the order within a block are inserted.

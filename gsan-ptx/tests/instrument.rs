@@ -263,16 +263,26 @@ fn what_orders_blocks_without_a_hook_is_listed() {
     ] {
         assert!(run(&kernel(text)).unsupported.is_empty(), "{text}");
     }
-    assert!(
-        run(&kernel("griddepcontrol.launch_dependents;"))
-            .unsupported
-            .is_empty()
-    );
     // The wait orders what comes after the kernel too, so that a kernel with nothing else has its hooks.
     assert_eq!(
         body("@!%p1 griddepcontrol.wait;"),
         "@!%p1 griddepcontrol.wait; @%p1 bra $L__gsan_1; call.uni __gsan_grid_wait, (%gsan_s); $L__gsan_1: "
     );
+    // To let the next kernel begin is no reason for hooks.
+    let alone = run(&kernel("griddepcontrol.launch_dependents;"));
+    assert!(!alone.text.contains("call.uni __gsan_launch_dependents"));
+    assert_eq!(
+        body("ld.u32 %r1, [%rd1]; @%p1 griddepcontrol.launch_dependents;"),
+        "call.uni __gsan_access, (%gsan_s, %rd1, 2097156, 0); ld.u32 %r1, [%rd1]; \
+         @!%p1 bra $L__gsan_1; call.uni __gsan_launch_dependents, (%gsan_s); $L__gsan_1: @%p1 griddepcontrol.launch_dependents;"
+    );
+    let text = kernel("ld.global.u32 %r8, [%rd8]; griddepcontrol.launch_dependents;");
+    for old in ["__gsan_launch", "__gsan_grid"] {
+        let old = STUB.replace(old, "old");
+        let result = instrument(&text, &Options::new(&old, "t")).unwrap();
+        assert!(result.unsupported[0].partly);
+        assert!(!result.text.contains("call.uni __gsan_launch_dependents"));
+    }
     let nested = run(&kernel("call.uni (%r1), cudaLaunchDeviceV2, (%rd1, %rd2);"));
     assert!(nested.unsupported[0].why.contains("launched by kernels"));
     let nested = run(&kernel(

@@ -227,7 +227,7 @@ fn odd_forms_assemble() {
          barrier.cluster.arrive; barrier.cluster.wait; @%p1 mbarrier.test_wait.shared.b64 %p1, [m], %rd1;
          W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra W;
          ld.volatile.shared.u32 %r1, [m]; @%p1 atom.shared.add.u32 %r1, [m], 1; red.shared.add.u32 [m], 1;
-         cvta.shared.u64 %rd2, %rd1; ld.acquire.cta.u32 %r1, [%rd2]; st.u32 [m], 1; atom.add.u32 %r1, [m], 1; @%p1 griddepcontrol.wait; ret;",
+         cvta.shared.u64 %rd2, %rd1; ld.acquire.cta.u32 %r1, [%rd2]; st.u32 [m], 1; atom.add.u32 %r1, [m], 1; @%p1 griddepcontrol.wait; @!%p1 griddepcontrol.launch_dependents; ret;",
     );
     let asynchronous = kernel("ld.param.u64 %rd1, [p]; @%p1 st.async.mmio.release.sys.global.u32 [%rd1], 1; red.async.mmio.release.sys.global.add.u32 [%rd1], 1; ret;")
         .replace("sm_90a", "sm_100a");

@@ -7,7 +7,7 @@ use gsan_device::clock::State;
 use gsan_device::layout::{NO_SITE, Op};
 use gsan_device::machine::Machine;
 use gsan_device::nvptx::{Format, Nvptx};
-use gsan_device::{block, cluster, copies, detector, multicast};
+use gsan_device::{block, cluster, copies, dependent, detector, multicast};
 
 /// By the block's first thread, before the first barrier.
 #[unsafe(no_mangle)]
@@ -104,6 +104,12 @@ pub extern "C" fn __gsan_cluster_acquire(state: u64) {
 #[unsafe(no_mangle)]
 pub extern "C" fn __gsan_grid_wait(state: u64) {
     block::grid_wait(State::at(Nvptx, state));
+}
+
+/// Before `griddepcontrol.launch_dependents`.
+#[unsafe(no_mangle)]
+pub extern "C" fn __gsan_launch_dependents(state: u64) {
+    dependent::launch_dependents(State::at(Nvptx, state));
 }
 
 /// Before a bulk copy of `bytes` bytes; `addr` is its address in global memory, `op` what it does there.

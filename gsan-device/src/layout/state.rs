@@ -354,7 +354,7 @@ pub struct LaunchRecord {
     pub module_id: u32,
     /// Dynamic shared memory that the user asked for (the launch itself asks for more), bytes.
     pub dynamic_shared: u32,
-    /// [`LaunchRecord::INTRA_BLOCK`], [`LaunchRecord::cluster_flags`].
+    /// [`LaunchRecord::INTRA_BLOCK`], [`LaunchRecord::CHAINED`], [`LaunchRecord::cluster_flags`].
     pub flags: u32,
     /// A word in page-locked host memory that becomes 1 once a thread has waited (`griddepcontrol.wait`). 0: none.
     pub waited: u64,
@@ -363,6 +363,8 @@ pub struct LaunchRecord {
 impl LaunchRecord {
     /// The kernel's barriers call their hooks, and the block's warps are to be told apart.
     pub const INTRA_BLOCK: u32 = 1;
+    /// Behind `wait_row` is a [`Handover`], which says what the blocks know from the start: the launch before is a dependent one, too.
+    pub const CHAINED: u32 = 2;
 
     /// The flags that say the launch's cluster shape, in blocks. (A cluster has at most 16.)
     pub fn cluster_flags(shape: [u32; 3]) -> u32 {
@@ -377,6 +379,31 @@ impl LaunchRecord {
     }
 }
 
+/// Behind the epochs of a dependent launch's out row: what a dependent launch right behind it begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Handover {
+    /// The row that a block of the launch knew in whole when it let the next one begin; 0: what the host says.
+    pub row: u64,
+    /// Nonzero once a thread has waited for the launch before: the row that this adds is complete.
+    pub waited: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+impl Handover {
+    /// Where it lies behind the row's first byte.
+    pub const fn offset(num_threads: u32) -> u64 {
+        (4 * num_threads as u64).next_multiple_of(8)
+    }
+
+    /// Bytes of a row with it. (Model checks, which have no dependent launches, pay for every word.)
+    pub const fn row_bytes(num_threads: u32) -> u64 {
+        let room = if cfg!(loom) { 0 } else { size_of::<Handover>() };
+        Self::offset(num_threads) + room as u64
+    }
+}
+
 /// What a block's threads share: at the end of its shared memory, or in the device's block table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Pod, Zeroable)]
 #[repr(C)]
@@ -387,8 +414,10 @@ pub struct BlockState {
     pub launch: u64,
     /// Threads that have left.
     pub exited: u32,
+    /// Nonzero once a thread has let dependent launches begin (`griddepcontrol.launch_dependents`).
+    pub triggered: u32,
     /// Zero.
-    pub reserved: [u32; 3],
+    pub reserved: [u32; 2],
 }
 
 impl BlockState {

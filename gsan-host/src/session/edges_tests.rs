@@ -109,6 +109,52 @@ fn asking_about_the_device(s: &mut Setting) {
     s.get(s.t);
 }
 
+/// `between()` waits, then lets the next kernel begin; `peek(p)` reads a word, then waits.
+const DEPENDENT: &str = "
+.version 7.8
+.target sm_90
+.address_size 64
+.visible .entry between()
+{
+    griddepcontrol.wait;
+    griddepcontrol.launch_dependents;
+    ret;
+}
+.visible .entry peek(.param .u64 p)
+{
+    .reg .b64 %p;
+    .reg .b32 %v;
+    ld.param.u64 %p, [p];
+    ld.global.u32 %v, [%p];
+    griddepcontrol.wait;
+    ret;
+}
+";
+
+/// A kernel writes; one follows, a dependent launch or not, and a dependent launch behind that reads at once.
+fn behind(s: &mut Setting, dependent: bool) {
+    use crate::{Arg, LaunchSpec};
+    let module = s.h.session.load_module("dependent.ptx", DEPENDENT).unwrap();
+    let spec = |kernel, pdl| {
+        let mut spec = LaunchSpec::new(module, kernel, [1; 3], [1; 3], s.s);
+        spec.pdl = pdl;
+        spec
+    };
+    let between = spec("between", dependent);
+    let peek = spec("peek", true).arg(Arg::Pointer(s.data.address));
+    s.put(s.s);
+    s.h.session.launch(&between).unwrap();
+    s.h.session.launch(&peek).unwrap();
+}
+
+fn a_dependent_launch(s: &mut Setting) {
+    behind(s, false);
+}
+
+fn a_chain(s: &mut Setting) {
+    behind(s, true);
+}
+
 /// One node writes, two read, in two streams of the graph; it is launched in two streams, between launches of their own.
 fn a_graph(s: &mut Setting) {
     use crate::Arg;
@@ -140,7 +186,7 @@ fn is_silent(program: fn(&mut Setting)) -> bool {
 #[test]
 fn without_an_edge_its_program_races() {
     type Program = (&'static str, fn(&mut Setting), &'static [Edge]);
-    let programs: [Program; 9] = [
+    let programs: [Program; 11] = [
         ("stream", one_stream, &[Edge::Stream]),
         ("event", an_event, &[Edge::EventRecord, Edge::EventWait]),
         ("legacy", the_legacy_default_stream, &[Edge::LegacyDefault]),
@@ -174,6 +220,12 @@ fn without_an_edge_its_program_races() {
             asking_about_the_device,
             &[Edge::Query, Edge::HostDevice, Edge::Host],
         ),
+        (
+            "dependent launch",
+            a_dependent_launch,
+            &[Edge::DependentBase],
+        ),
+        ("chain", a_chain, &[Edge::DependentHandover]),
     ];
     for (name, program, edges) in programs {
         assert!(is_silent(program), "{name}");

@@ -289,6 +289,11 @@ impl Session {
         let slot = &mut self.streams[stream];
         let ring = &mut checked.rings[device];
         let waited = 4 * u64::from(place);
+        let chained = if rows.chained {
+            LaunchRecord::CHAINED
+        } else {
+            0
+        };
         ring.waited.store(waited, &0u32);
         let record = LaunchRecord {
             global: checked.runtime.devices[device].address(),
@@ -303,7 +308,7 @@ impl Session {
             launch_id: launch.launch_id,
             module_id: launch.module_id,
             dynamic_shared: launch.dynamic_shared,
-            flags: launch.flags,
+            flags: launch.flags | chained,
         };
         let offset = u64::from(place) * LaunchRing::STRIDE;
         ring.staging.store(offset, &record);

@@ -6,9 +6,10 @@ use gsan_host::{
     Arg, Buffer, LaunchSpec, MemoryKind, ModuleId, Session, StreamFlags, StreamId, Wait,
 };
 
-/// `put(p)` lets the next kernel start and writes; `late(p, q)` waits, then reads; `early(p, q)` reads, then waits; `never(p, q)`
-/// does not wait. Block i writes word i of what it is given last, and reads the word of the other block of two.
+/// All let the next kernel start. `late(p, q)` waits, then reads; `early(p, q)` reads, then waits; `never(p, q)` does not wait;
+/// `first(p, q)` waits before it lets the next one start. Block i writes word i of what it is given last, and reads the word of the other block of two.
 fn kernels() -> String {
+    let trigger = "griddepcontrol.launch_dependents;";
     let kernel = |name: &str, before: &str, after: &str| {
         format!(
             "
@@ -24,7 +25,6 @@ fn kernels() -> String {
     xor.b32 %b, %b, 1;
     mul.wide.u32 %o, %b, 4;
     add.u64 %p, %p, %o;
-    griddepcontrol.launch_dependents;
     {before}
     ld.global.u32 %v, [%p];
     {after}
@@ -36,9 +36,10 @@ fn kernels() -> String {
     };
     [
         ".version 7.8\n.target sm_90\n.address_size 64\n".to_string(),
-        kernel("late", "griddepcontrol.wait;", ""),
-        kernel("early", "", "griddepcontrol.wait;"),
-        kernel("never", "", ""),
+        kernel("late", &format!("{trigger} griddepcontrol.wait;"), ""),
+        kernel("early", trigger, "griddepcontrol.wait;"),
+        kernel("never", trigger, ""),
+        kernel("first", &format!("griddepcontrol.wait; {trigger}"), ""),
     ]
     .concat()
 }
@@ -142,6 +143,52 @@ fn a_chain_of_them_is_followed_link_by_link() {
         h.launch("late", 1, 2, true);
         h.launch("early", 2, 3, true);
         is_about(&h.races(), "c");
+    }
+}
+
+#[test]
+fn what_came_before_the_launch_before_is_known_if_that_one_waits_first() {
+    for seed in 0..8 {
+        let run = |second: &str, third: &str, between: usize| {
+            let mut h = Host::new(seed);
+            h.launch("never", 0, 1, false);
+            h.launch(second, 0, 2, true);
+            for _ in 0..between {
+                h.launch("first", 0, 2, true);
+            }
+            h.launch(third, 1, 3, true);
+            h.races()
+        };
+        assert_eq!(run("first", "early", 0), vec![]);
+        assert_eq!(run("late", "late", 0), vec![]);
+        is_about(&run("late", "early", 0), "b");
+        // A launch in between hands on what it began with, or what it has waited for.
+        assert_eq!(run("first", "early", 2), vec![]);
+        assert_eq!(run("late", "early", 2), vec![]);
+    }
+}
+
+#[test]
+fn what_a_launch_began_with_it_hands_on() {
+    for seed in 0..8 {
+        let run = |kernels: [&str; 3]| {
+            let mut h = Host::new(seed);
+            h.launch("never", 0, 1, false);
+            h.launch(kernels[0], 0, 2, true);
+            h.launch(kernels[1], 0, 2, true);
+            h.launch(kernels[2], 1, 3, true);
+            h.races()
+        };
+        assert_eq!(run(["first", "late", "early"]), vec![]);
+        is_about(&run(["late", "late", "early"]), "b");
+        // The host's waits are known besides, whether or not they leave it a dependent launch.
+        let mut h = Host::new(seed);
+        h.launch("never", 0, 1, false);
+        h.session.synchronize(Wait::Device).unwrap();
+        h.launch("never", 0, 2, false);
+        h.launch("late", 0, 2, true);
+        h.launch("early", 1, 3, true);
+        assert_eq!(h.races(), vec![]);
     }
 }
 

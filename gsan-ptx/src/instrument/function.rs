@@ -2,6 +2,7 @@
 
 use super::block::BlockHooks;
 use super::cluster::{self, ClusterHooks};
+use super::dependent::DependentHooks;
 use super::edits::Edits;
 use super::emit::{ADDRESS, Base, Emitter, SCRATCH, scalar_text};
 use super::graph::Node;
@@ -47,7 +48,7 @@ pub(super) struct Walker<'m, 'e> {
     copies_left: Vec<&'static str>,
     multicast_hooks: bool,
     stale_nc: bool,
-    grid_wait: bool,
+    pub(super) dependents: DependentHooks,
     /// The runtime is linked, so that calls cost no registers.
     apart: bool,
     /// The module has its line about `setmaxnreg`.
@@ -102,7 +103,7 @@ impl<'m, 'e> Walker<'m, 'e> {
             copies_left: Vec::new(),
             multicast_hooks: false,
             stale_nc: true,
-            grid_wait: false,
+            dependents: DependentHooks::default(),
             apart: false,
             registers_said: false,
             shared_size: text.contains("_smem_size"),
@@ -133,7 +134,7 @@ impl<'m, 'e> Walker<'m, 'e> {
         .filter_map(|(possible, hook)| possible.then_some(hook))
         .collect();
         self.multicast_hooks = options.multicast_hooks();
-        self.grid_wait = options.grid_wait();
+        self.dependents = options.dependent_hooks();
         self.stale_nc = options.stale_nc;
         self.apart = options.apart;
         self.externs.part = options.part;
@@ -611,21 +612,8 @@ impl<'m, 'e> Walker<'m, 'e> {
             }
             return;
         }
-        if instruction.opcode == "griddepcontrol" && self.grid_wait {
-            if instruction.has("wait") {
-                let from = self.emit.mark();
-                self.emit.edits.pieces.push(' ');
-                self.emit
-                    .guarded(instruction.guard, |emit| emit.with_state(names::GRID_WAIT));
-                self.emit.edits.insert_since(instruction.span.end, from);
-                self.checks();
-            }
-            return;
-        }
         if instruction.opcode == "griddepcontrol" {
-            let why = "griddepcontrol is seen, not followed: a kernel that may start before its predecessor in the stream has ended \
-                       is taken to start after it, so that races between the two can be missed";
-            return self.note(instruction.span.clone(), why);
+            return self.dependent(instruction);
         }
         if instruction.opcode == "call" {
             self.call(instruction);
@@ -661,7 +649,7 @@ impl<'m, 'e> Walker<'m, 'e> {
     }
 
     /// The function in progress has a hook that it can't do without.
-    fn checks(&mut self) {
+    pub(super) fn checks(&mut self) {
         if let Some(node) = self.nodes.last_mut() {
             node.checks = true;
         }

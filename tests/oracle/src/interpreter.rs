@@ -19,7 +19,7 @@ use crate::under_way::{UnderWay, accesses_of};
 use gsan_device::clock::State;
 use gsan_device::host::Host;
 use gsan_device::layout::{Counters, Order, RaceClass, RaceKind, RaceRecord, RaceSide, Scope};
-use gsan_device::{block, copies, detector};
+use gsan_device::{block, copies, dependent, detector};
 use hooks::{Hooks, phase_name, tensor_map};
 use host::HostSide;
 
@@ -504,6 +504,8 @@ impl<'a> Machine<'a> {
                     self.hooks.cluster_release(state);
                 }
             }
+            Some(Op::LaunchDependents) if without(Part::Trigger) => {}
+            Some(Op::LaunchDependents) => dependent::launch_dependents(state),
             Some(Op::ArriveBehindCopies { .. }) if without(Part::ArriveBehindCopies) => {}
             Some(Op::ArriveBehindCopies { .. }) => copies::landed(state),
             Some(Op::ClusterArrive { relaxed }) => {
@@ -516,7 +518,6 @@ impl<'a> Machine<'a> {
                 | Op::WaitGroup { .. }
                 | Op::Await { .. }
                 | Op::ClusterWait
-                | Op::LaunchDependents
                 | Op::GridWait,
             )
             | None => {}

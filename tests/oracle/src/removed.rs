@@ -12,6 +12,10 @@ pub enum Part {
     DependentJoin,
     /// A dependent launch is told the row that its wait adds.
     DependentRow,
+    /// A dependent launch behind another one is told where that one hands over.
+    DependentHandover,
+    /// The hook before `griddepcontrol.launch_dependents`.
+    Trigger,
     /// An operation of the host begins with what its stream knew.
     OperationBase,
     /// The stream knows what an operation of the host did.
@@ -28,10 +32,12 @@ pub enum Part {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Part; 9] = [
+    pub const ALL: [Part; 11] = [
         Part::DependentBase,
         Part::DependentJoin,
         Part::DependentRow,
+        Part::DependentHandover,
+        Part::Trigger,
         Part::OperationBase,
         Part::OperationRow,
         Part::ArriveBehindCopies,

@@ -16,8 +16,10 @@ const OF_WARPS: [Edge; 6] = [
 ];
 
 /// Those that only the wider kind of programs needs.
-const OF_WIDE_PROGRAMS: [Edge; 9] = [
+const OF_WIDE_PROGRAMS: [Edge; 11] = [
     Edge::GridWait,
+    Edge::Handover,
+    Edge::EarlyTrigger,
     Edge::ClusterRelease,
     Edge::ClusterAcquire,
     Edge::CopyWait,

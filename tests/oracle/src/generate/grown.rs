@@ -169,6 +169,9 @@ impl Generator {
             self.hand_over(next);
             self.let_begin(next - 1);
             self.wait_for_grid(next);
+            if next > 1 && self.program.kernels[next - 1].dependent {
+                self.hand_further(next);
+            }
         }
     }
 
@@ -216,6 +219,38 @@ impl Generator {
             ops.insert(0, load);
         } else {
             ops.push(load);
+        }
+    }
+
+    /// Something that the kernel before the kernel before writes or reads, and a dependent one writes or reads, mostly before it waits. The
+    /// one in between often lets it begin at once.
+    fn hand_further(&mut self, next: usize) {
+        if !self.random.chance(70) {
+            return;
+        }
+        let data = self.chunk(4);
+        let (from, to) = (self.thread_of(next - 2), self.thread_of(next));
+        let stores = self.random.chance(50);
+        let (first, second) = match stores {
+            true => (Kind::Store(8), Kind::Load),
+            false => (Kind::Load, Kind::Store(9)),
+        };
+        self.ops(next - 2, from)
+            .push(Self::plainly(first, Self::word(data, 1)));
+        let room = self.ops(next, to).len().min(2) + 1;
+        let at = self.random.below(room);
+        self.ops(next, to)
+            .insert(at, Self::plainly(second, Self::word(data, 1)));
+        if self.random.chance(40) {
+            for block in 0..self.program.kernels[next - 1].blocks.len() {
+                for thread in &mut self.program.kernels[next - 1].blocks[block].threads {
+                    let at = thread.iter().position(|op| *op == Op::LaunchDependents);
+                    if let Some(at) = at {
+                        let op = thread.remove(at);
+                        thread.insert(0, op);
+                    }
+                }
+            }
         }
     }
 

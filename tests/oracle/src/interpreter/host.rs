@@ -35,6 +35,10 @@ struct Grid {
     out: u32,
     /// Of a dependent launch.
     before: Option<usize>,
+    /// The row that the host knew when it was issued.
+    inherited: u32,
+    /// So were the kernels before it that it may overtake, each with the same row.
+    alike: bool,
     state: GridState,
     /// Tells it from the grids that run at the same time.
     id: u64,
@@ -192,6 +196,7 @@ impl Machine<'_> {
                     if !without(Part::DependentBase) {
                         from.push(self.host.kernels[before].base);
                     }
+                    from.extend(self.handed_over(before, self.host.inherited[index]));
                     if !without(Part::DependentJoin) {
                         known.clone_from(&self.host.stream_rows[stream]);
                     }
@@ -203,18 +208,15 @@ impl Machine<'_> {
                 let base = self.new_row(&from);
                 self.host.running[stream].push(index);
                 let out = self.begin(kernel, base, stream as u64);
+                self.host.kernels[kernel].inherited = self.host.inherited[index];
+                self.host.kernels[kernel].alike = true;
                 if operation && without(Part::OperationRow) {
                     known.clone_from(&self.host.stream_rows[stream]);
                 } else {
                     known.push(out);
                 }
                 if let Some(before) = before {
-                    self.host.kernels[kernel].before = Some(before);
-                    let grids = &self.host.kernels;
-                    let device = &self.setup.device;
-                    if !without(Part::DependentRow) {
-                        device.set_wait_row(grids[kernel].record, grids[before].out);
-                    }
+                    self.follow(kernel, before);
                 }
                 self.host.stream_rows[stream] = known;
                 self.end_kernel_if_done(kernel);
@@ -236,6 +238,33 @@ impl Machine<'_> {
                 self.end_graph_if_done(index);
             }
             HostStep::Synchronize { .. } => {}
+        }
+    }
+
+    /// What the kernel before a dependent launch hands over, if the launch's blocks won't look for it: that row alone would lack what
+    /// the host has come to know since.
+    fn handed_over(&self, before: usize, inherited: u32) -> Option<u32> {
+        let grid = &self.host.kernels[before];
+        let chained = grid.before.is_some() && !without(Part::DependentHandover);
+        let joined = chained && !(grid.alike && grid.inherited == inherited);
+        self.setup.device.handed_over(grid.out).filter(|_| joined)
+    }
+
+    /// A dependent launch gets the rows of the one before.
+    fn follow(&mut self, kernel: usize, before: usize) {
+        let grids = &mut self.host.kernels;
+        grids[kernel].before = Some(before);
+        grids[kernel].alike =
+            grids[before].alike && grids[before].inherited == grids[kernel].inherited;
+        if without(Part::DependentRow) {
+            return;
+        }
+        let chained = grids[before].before.is_some() && grids[kernel].alike;
+        let (record, out) = (grids[kernel].record, grids[before].out);
+        if chained && !without(Part::DependentHandover) {
+            self.setup.device.chain(record, out);
+        } else {
+            self.setup.device.set_wait_row(record, out);
         }
     }
 
@@ -281,6 +310,8 @@ impl Machine<'_> {
             base,
             out,
             before: None,
+            inherited: 0,
+            alike: false,
             state: GridState::Running,
             id: id.unwrap_or(number),
         };

@@ -3,8 +3,9 @@
 //!
 //! * **Host**: streams, events, host synchronisation; a graph's node comes after the nodes that its edges say, its first ones
 //!   after what the stream had and after the graph's launch before, and the stream goes on after all of them. A dependent launch
-//!   right behind another kernel comes after what that kernel began with; what `griddepcontrol.wait` lets through comes after all of that kernel,
-//!   and what comes next in the stream after both. (`griddepcontrol.launch_dependents` orders nothing.)
+//!   right behind another kernel comes after what that kernel began with, and after the kernel before that one if a block had waited for it before it
+//!   executed `griddepcontrol.launch_dependents` (its first) or ended; what `griddepcontrol.wait` lets through comes after all of that kernel,
+//!   and what comes next in the stream after both. (`griddepcontrol.launch_dependents` orders nothing that the kernel itself has done.)
 //! * **Copies**: "executed as if by another thread". Issued by a thread, a copy comes after all that the thread has done; a wait
 //!   for its group (not `.read`, which is about the source in shared memory) or for the mbarrier on which it completes comes after it, and so does
 //!   the end of its kernel. Fences between proxies are left out: they order nothing between threads.
@@ -17,7 +18,7 @@ use super::{Clock, Event, HASHED, Observer, Oracle, Pattern, join};
 use crate::program::{HostStep, Mbarrier, Mechanism, Place, Transfer};
 use crate::trace::{Access, Item, Trace};
 use gsan_device::layout::{Order, Scope};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// What the rules of this module remember.
@@ -38,6 +39,13 @@ pub(super) struct Orders {
     begun: BTreeMap<usize, Clock>,
     ended: BTreeMap<usize, Clock>,
     before: BTreeMap<usize, usize>,
+    /// Per kernel: who has waited for the one before, and when.
+    waited: BTreeMap<usize, Vec<(usize, u32)>>,
+    /// Per kernel: what a dependent launch behind it begins with besides.
+    handed: BTreeMap<usize, Clock>,
+    /// Blocks that have let dependent launches begin, and threads that have left.
+    let_begin: BTreeSet<usize>,
+    left: BTreeSet<usize>,
     mbarriers: BTreeMap<usize, Arrivals>,
     /// Per cluster and phase of its barrier: what those who have arrived published.
     clusters: BTreeMap<(usize, u32), Vec<Pattern>>,
@@ -141,6 +149,10 @@ impl Orders {
             begun: BTreeMap::new(),
             ended: BTreeMap::new(),
             before: BTreeMap::new(),
+            waited: BTreeMap::new(),
+            handed: BTreeMap::new(),
+            let_begin: BTreeSet::new(),
+            left: BTreeSet::new(),
             mbarriers: BTreeMap::new(),
             clusters: BTreeMap::new(),
             fenced: trace.threads.iter().map(|t| t.fenced).collect(),
@@ -196,7 +208,18 @@ impl Oracle {
                     join(self.order.stream(stream), &end);
                 }
             }
-            Item::Leave(thread) => self.leave(*thread),
+            Item::Leave(thread) => {
+                self.leave(*thread);
+                self.order.left.insert(*thread);
+                let block = trace.threads[*thread].global_block;
+                let all = trace.threads.iter().enumerate();
+                let all = all.filter(|(_, t)| t.global_block == block);
+                let all: Vec<usize> = all.map(|(i, _)| i).collect();
+                if all.iter().all(|t| self.order.left.contains(t)) {
+                    self.let_begin(trace, &all);
+                }
+            }
+            Item::LaunchDependents(thread) => self.let_begin(trace, &[*thread]),
             Item::Issue(copy) => self.issue(*copy),
             Item::Completes(copy, mbarrier) => self.completes(*copy, *mbarrier),
             Item::GroupWait { thread, of, over } => self.group_wait(*thread, *of, over),
@@ -261,9 +284,36 @@ impl Oracle {
                 let before = self.order.before.get(&kernel);
                 if let Some(clock) = before.and_then(|b| self.order.ended.get(b)) {
                     join(&mut self.agents[self.agents_of[*thread]].clock, clock);
+                    let when = self.tick(*thread);
+                    self.order.waited.entry(kernel).or_default().push(when);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A block lets dependent launches begin, by the doing of these threads, if it has not before.
+    fn let_begin(&mut self, trace: &Trace, threads: &[usize]) {
+        let info = trace.threads[threads[0]];
+        if !self.order.let_begin.insert(info.global_block) {
+            return;
+        }
+        let waits = self.order.waited.get(&info.kernel);
+        let mut waits = waits.into_iter().flatten();
+        let knows = |&(agent, seq): &(usize, u32)| {
+            let mut clocks = threads
+                .iter()
+                .map(|&t| &self.agents[self.agents_of[t]].clock);
+            clocks.any(|clock| clock[agent] >= seq)
+        };
+        let before = self.order.before.get(&info.kernel);
+        if let (true, Some(clock)) = (
+            waits.any(knows),
+            before.and_then(|b| self.order.ended.get(b)).cloned(),
+        ) {
+            let n = self.order.agents;
+            let handed = self.order.handed.entry(info.kernel);
+            join(handed.or_insert_with(|| vec![0; n]), &clock);
         }
     }
 
@@ -312,7 +362,11 @@ impl Oracle {
             HostStep::Launch { kernel, .. } => {
                 if let (Some(before), Some(true)) = (before, trace.dependent.get(kernel)) {
                     base = inherits;
-                    if let Some(clock) = self.order.begun.get(&before) {
+                    let (begun, handed) = (&self.order.begun, &self.order.handed);
+                    for clock in [begun.get(&before), handed.get(&before)]
+                        .into_iter()
+                        .flatten()
+                    {
                         join(&mut base, clock);
                     }
                     self.order.before.insert(kernel, before);
