@@ -226,6 +226,11 @@ pub enum Op {
     Atomic(Box<Atomic>),
     Multimem(Box<Multimem>),
     Copy(Box<CopyOp>),
+    /// `cp.async.commit_group` and `wait_group`, also `.bulk`.
+    CopyGroup {
+        end: CopyEnd,
+        wait: Wait,
+    },
     /// `st.bulk`: zeros.
     Fill {
         space: Space,
@@ -448,7 +453,7 @@ pub enum Sum {
     },
 }
 
-/// `cp.async` and `cp.async.bulk`, done at issue.
+/// `cp.async` and `cp.async.bulk`: carried out at issue or later, before their end is known.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub struct CopyOp {
@@ -470,6 +475,31 @@ pub struct CopyOp {
     pub blocks: Src,
     /// The bytes of each 16 that are written; [`NONE`]: all.
     pub bytes: Src,
+    pub end: CopyEnd,
+}
+
+/// How a thread knows the end of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyEnd {
+    /// It is carried out when it is issued.
+    Issue,
+    /// By `cp.async.wait_group`, or an mbarrier at which it arrives "when they have arrived".
+    Group,
+    /// By `cp.async.bulk.wait_group`.
+    BulkGroup,
+    /// By the mbarrier whose transaction count it completes.
+    Barrier,
+}
+
+/// What is done with groups of copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// What has been issued since the last one is a group.
+    Commit,
+    /// Until at most so many groups are pending.
+    Pending(u32),
+    /// Until none is, nor any copy that belongs to none yet.
+    All,
 }
 
 /// Which way a tensor copy goes.
@@ -492,7 +522,7 @@ pub struct TryCancel {
     pub all: bool,
 }
 
-/// `cp.async.bulk.tensor`, done at issue.
+/// `cp.async.bulk.tensor`, in time like [`CopyOp`]: a load ends at its mbarrier, the others in a group.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub struct TensorOp {

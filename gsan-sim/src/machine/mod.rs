@@ -192,6 +192,7 @@ pub struct Machine {
     until_switch: u32,
     output: Vec<u8>,
     heap: exec::Heap,
+    flights: exec::Flights,
     trace: Vec<TraceStep>,
     weak: Option<Box<weak::Weak>>,
     priorities: Option<priority::Priorities>,
@@ -224,6 +225,7 @@ impl Machine {
             until_switch: 0,
             output: Vec::new(),
             heap: exec::Heap::default(),
+            flights: exec::Flights::default(),
             trace: Vec::new(),
             weak: (config.memory == MemoryModel::Weak)
                 .then(|| Box::new(weak::Weak::new(config.seed))),

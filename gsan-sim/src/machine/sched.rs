@@ -6,7 +6,7 @@ use rand_core::RngCore;
 
 use super::exec::{End, Exec, barrier_release};
 use super::ir::NONE;
-use super::state::{BARRIERS, State, Warp};
+use super::state::{BARRIERS, Block, State, Warp};
 use super::{Machine, RunEvent, Stop, TraceStep};
 use crate::ExitedWarps;
 
@@ -39,6 +39,11 @@ impl Machine {
             if self.steps - self.budget_start >= self.config.step_budget {
                 return self.stop(self.out_of_budget());
             }
+            while let Some((block, warp, number)) = self.flights.next(self.steps) {
+                if let Err(stop) = self.land(block, warp as usize, number) {
+                    return self.stop(stop);
+                }
+            }
             let pick = match self.priorities {
                 None => ((u64::from(self.rng.next_u32()) * self.ready.len() as u64) >> 32) as usize,
                 Some(_) => self.highest(),
@@ -69,19 +74,74 @@ impl Machine {
 
     /// Gives one warp a turn.
     fn turn(&mut self, slot: usize, index: usize) -> Result<(), Stop> {
-        let Some(mut block) = self.blocks[slot].take() else {
-            return Ok(());
-        };
-        let mut warp = std::mem::take(&mut block.warps[index]);
         let longest = self.config.preempt.turn.max(1);
         let turn = 1 + self.rng.next_u32() % longest;
+        let careful = self.weak.is_some() || self.priorities.is_some();
+        let end = self.with_warp(slot, index, |exec, warp| {
+            if careful {
+                exec.careful_turn(warp, turn)
+            } else {
+                exec.turn(warp, turn)
+            }
+        })?;
+        let ended = self.blocks[slot]
+            .as_ref()
+            .is_some_and(|b| b.warps[index].groups.is_empty());
+        match end {
+            End::Barrier => self.release(slot)?,
+            End::Cluster => self.release_cluster(slot),
+            End::GridWait => self.pass_grid_wait(slot),
+            End::Triggered => self.block_triggered(slot),
+            _ => {}
+        }
+        self.update_ready(slot, index);
+        if ended && self.blocks[slot].as_ref().is_some_and(|b| b.live == 0) {
+            self.finish_block(slot);
+        }
+        Ok(())
+    }
+
+    /// A warp's copy lands, if it has not.
+    fn land(&mut self, slot: usize, index: usize, number: u64) -> Result<(), Stop> {
+        let is_there = |block: &Block| {
+            let warp = block.warps.get(index);
+            warp.is_some_and(|w| w.copies.is_some())
+        };
+        if !self
+            .blocks
+            .get(slot)
+            .and_then(Option::as_deref)
+            .is_some_and(is_there)
+        {
+            return Ok(());
+        }
+        self.with_warp(slot, index, |exec, warp| {
+            match exec.land_number(warp, number) {
+                Ok(()) => End::Preempted,
+                Err((halt, lane)) => End::Halt(halt, lane),
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Lets a warp do something.
+    fn with_warp(
+        &mut self,
+        slot: usize,
+        index: usize,
+        act: impl FnOnce(&mut Exec<'_>, &mut Warp) -> End,
+    ) -> Result<End, Stop> {
+        let Some(mut block) = self.blocks[slot].take() else {
+            return Ok(End::Preempted);
+        };
+        let mut warp = std::mem::take(&mut block.warps[index]);
         let (Some(grid), Some(cluster)) =
             (&self.grids[block.grid], &mut self.clusters[block.cluster])
         else {
+            block.warps[index] = warp;
             self.blocks[slot] = Some(block);
-            return Ok(());
+            return Ok(End::Preempted);
         };
-        let careful = self.weak.is_some() || self.priorities.is_some();
         let mut exec = Exec {
             memory: &mut self.memory,
             config: &self.config,
@@ -100,35 +160,20 @@ impl Machine {
             thread_steps: &mut self.thread_steps,
             until_preempt: &mut self.until_preempt,
             until_switch: &mut self.until_switch,
+            flights: &mut self.flights,
             weak: self.weak.as_deref_mut(),
             priorities: self.priorities.as_mut(),
         };
-        let end = if careful {
-            exec.careful_turn(&mut warp, turn)
-        } else {
-            exec.turn(&mut warp, turn)
-        };
+        let end = act(&mut exec, &mut warp);
         if let End::Halt(halt, lane) = end {
             let stop = self.halted(halt, lane, &block, &warp);
             block.warps[index] = warp;
             self.blocks[slot] = Some(block);
             return Err(stop);
         }
-        let ended = warp.groups.is_empty();
         block.warps[index] = warp;
         self.blocks[slot] = Some(block);
-        match end {
-            End::Barrier => self.release(slot)?,
-            End::Cluster => self.release_cluster(slot),
-            End::GridWait => self.pass_grid_wait(slot),
-            End::Triggered => self.block_triggered(slot),
-            _ => {}
-        }
-        self.update_ready(slot, index);
-        if ended && self.blocks[slot].as_ref().is_some_and(|b| b.live == 0) {
-            self.finish_block(slot);
-        }
-        Ok(())
+        Ok(end)
     }
 
     /// Ends the phases of a block's barriers that are complete.
@@ -303,6 +348,7 @@ impl Machine {
         self.clusters.clear();
         self.ready.clear();
         self.released.clear();
+        self.flights.clear();
         self.queues.iter_mut().for_each(|q| q.clear());
         self.sms
             .iter_mut()

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use super::exec::Deferred;
+use super::exec::{Copies, Deferred};
 use super::ir::{Function, Program};
 use super::priority::Rank;
 use super::ty::Row;
@@ -257,6 +257,8 @@ pub struct Warp {
     pub groups_committed: u32,
     /// With weak memory: accesses that are performed later.
     pub deferred: Vec<Deferred>,
+    /// Asynchronous copies, once there is one that does not land at once.
+    pub copies: Option<Box<Copies>>,
     /// With a schedule by priorities.
     pub rank: Rank,
     /// Position in the list of ready warps; `u32::MAX`: not in it.

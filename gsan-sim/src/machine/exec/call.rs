@@ -231,6 +231,7 @@ impl Exec<'_> {
 
     /// Threads end. Others of the warp may have waited for just that.
     pub(super) fn exit(&mut self, warp: &mut Warp, mask: u32) -> Result<Flow, Failed> {
+        self.land_all(warp, mask)?;
         self.isolate(warp, mask);
         let g = warp.current;
         warp.groups.swap_remove(g);

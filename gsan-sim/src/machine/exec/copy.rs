@@ -1,4 +1,4 @@
-//! Asynchronous copies, which are done at issue (a legal execution), and mbarriers.
+//! What asynchronous copies do once they are carried out (`late.rs`), and mbarriers.
 
 use super::{Exec, Failed, Flow, Halt, predicate, set_predicate, write};
 use crate::machine::alu::lanes;

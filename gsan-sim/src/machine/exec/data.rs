@@ -182,7 +182,9 @@ impl Exec<'_> {
                 if !fresh && let Some(flow) = self.preempted(warp) {
                     return Ok(flow);
                 }
-                self.copy(warp, mask, op)?;
+                if !self.takes_off(warp, pc, mask) {
+                    self.copy(warp, mask, op)?;
+                }
             }
             Op::Fill { space, addr, size } => {
                 let addresses = self.addresses(warp, frame, *addr);
@@ -204,7 +206,9 @@ impl Exec<'_> {
                 if !fresh && let Some(flow) = self.preempted(warp) {
                     return Ok(flow);
                 }
-                self.tensor_copy(warp, mask, op)?;
+                if !self.takes_off(warp, pc, mask) {
+                    self.tensor_copy(warp, mask, op)?;
+                }
             }
             Op::Mbarrier(op) => return self.mbarrier(warp, mask, op),
             Op::TryCancel(op) => self.try_cancel(warp, mask, op)?,

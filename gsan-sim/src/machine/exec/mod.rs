@@ -10,6 +10,7 @@ mod data;
 mod descriptor;
 mod exchange;
 mod group;
+mod late;
 mod matrix;
 mod multimem;
 mod narrow;
@@ -24,6 +25,7 @@ mod volta;
 mod weak;
 
 pub use barrier::release as barrier_release;
+pub use late::{Copies, Flights};
 pub use special::thread_index;
 pub use weak::{Deferred, touches};
 
@@ -129,6 +131,8 @@ pub struct Exec<'m> {
     pub until_preempt: &'m mut u32,
     /// Memory operations until a diverged warp changes groups at random.
     pub until_switch: &'m mut u32,
+    /// Asynchronous copies that have not landed.
+    pub flights: &'m mut Flights,
     /// With weak memory: what everybody may see.
     pub weak: Option<&'m mut Weak>,
     /// With a schedule by priorities.
@@ -385,6 +389,10 @@ impl Exec<'_> {
             Op::ClusterBarrier { arrive, wait } => {
                 self.note(warp, frame, pc, mask);
                 return self.cluster_barrier(warp, mask, *arrive, *wait);
+            }
+            Op::CopyGroup { end, wait } => {
+                self.note(warp, frame, pc, mask);
+                self.copy_group(warp, mask, *end, *wait)?;
             }
             Op::GridWait => {
                 self.note(warp, frame, pc, mask);

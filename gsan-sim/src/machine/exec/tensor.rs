@@ -1,4 +1,4 @@
-//! `cp.async.bulk.tensor`: boxes of a tensor in global memory, to and from shared memory. Done at issue, as all copies are.
+//! `cp.async.bulk.tensor`: boxes of a tensor in global memory, to and from shared memory. When: `late.rs`.
 //!
 //! What an H200 does not take, and answers with an illegal instruction: a first coordinate that is no multiple of 16 bytes,
 //! and a negative coordinate of a store.

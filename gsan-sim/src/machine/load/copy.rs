@@ -7,20 +7,38 @@ use super::function::{Decoded, Decoder};
 use super::operand::unsupported;
 use crate::machine::alu::Mods;
 use crate::machine::ir::{
-    Addr, CopyOp, Mbarrier, MbarrierOp, Mem, NONE, Op, PredSrc, Space, TensorKind, TensorOp,
+    Addr, CopyEnd, CopyOp, Mbarrier, MbarrierOp, Mem, NONE, Op, PredSrc, Space, TensorKind,
+    TensorOp, Wait,
 };
 use crate::machine::tensor_map;
 use crate::machine::ty::Ty;
 
 impl<'a> Decoder<'_, 'a> {
-    /// Everything whose opcode is `cp`. Groups are complete as soon as they are issued.
+    /// Everything whose opcode is `cp`.
     pub(super) fn copy_async(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
         let has = |w: &str| mods.has(w);
         if !has("async") {
             return unsupported("");
         }
-        if has("commit_group") || has("wait_group") || has("wait_all") || has("prefetch") {
+        if has("prefetch") {
             self.emit(Op::Fence);
+            return Ok(());
+        }
+        let wait = match i.operands.first() {
+            _ if has("commit_group") => Some(Wait::Commit),
+            _ if has("wait_all") => Some(Wait::All),
+            Some(Operand::Int(n)) if has("wait_group") => {
+                Some(Wait::Pending(u32::try_from(*n).unwrap_or(u32::MAX)))
+            }
+            _ if has("wait_group") => return unsupported("operand"),
+            _ => None,
+        };
+        if let Some(wait) = wait {
+            let end = match has("bulk") {
+                true => CopyEnd::BulkGroup,
+                false => CopyEnd::Group,
+            };
+            self.emit(Op::CopyGroup { end, wait });
             return Ok(());
         }
         if has("tensor") {
@@ -45,6 +63,10 @@ impl<'a> Decoder<'_, 'a> {
             reduce: None,
             blocks: NONE,
             bytes: NONE,
+            end: match bulk {
+                true => CopyEnd::BulkGroup,
+                false => CopyEnd::Group,
+            },
         };
         if bulk {
             self.bulk_operands(i, mods, &mut copy)?;
@@ -77,6 +99,7 @@ impl<'a> Decoder<'_, 'a> {
         let mut next = 3;
         if mods.has("mbarrier::complete_tx::bytes") {
             copy.barrier = Some((Space::SharedCluster, self.memory_operand(i, next)?));
+            copy.end = CopyEnd::Barrier;
             next += 1;
         }
         if mods.has("multicast::cluster") {
@@ -112,6 +135,9 @@ impl<'a> Decoder<'_, 'a> {
 
     /// `cp.async.mbarrier.arrive`. Without `.noinc` the arrival is one that the instruction itself adds: nothing changes.
     fn arrive_when_copied(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
+        // It may arrive late, too: this is as early as can be.
+        let (end, wait) = (CopyEnd::Group, Wait::All);
+        self.emit(Op::CopyGroup { end, wait });
         if !mods.has("noinc") {
             self.emit(Op::Fence);
             return Ok(());
@@ -237,6 +263,7 @@ impl<'a> Decoder<'_, 'a> {
                 reduce: None,
                 blocks: NONE,
                 bytes: NONE,
+                end: CopyEnd::Issue,
             };
             self.emit(Op::Copy(Box::new(copy)));
             return Ok(());

@@ -30,7 +30,7 @@
 //!
 //! Stronger than PTX, on purpose: the lanes of a warp are one thread; bytes of one unit are coherent with each other, and so are
 //! elements of a vector that lie in one word; racing weak loads are coherent, too; accesses of 16 bytes as a whole are neither put
-//! off nor stale; asynchronous copies are done at issue, and mbarriers acquire and release at system scope.
+//! off nor stale; a copy that lands (`exec/late.rs`) is its thread's access, and mbarriers acquire and release at system scope.
 
 mod history;
 mod strength;
