@@ -14,6 +14,7 @@ use crate::copies::{strong, weak};
 use crate::detector;
 use crate::layout::{Counters, GlobalState, Multicast, Op, Order};
 use crate::machine::{Machine, field};
+use crate::mutants::{Edge, without};
 use core::mem::{offset_of, size_of};
 
 /// Before the access. The result goes to [`after`].
@@ -58,7 +59,7 @@ fn each<M: Machine>(me: State<M>, addr: u64, size: u32, mut f: impl FnMut(u64)) 
     let count = m.load32(field!(me.global, GlobalState, num_multicasts));
     let mut known = false;
     let mut i = 0;
-    while i < count {
+    while i < count && !without(Edge::Multicast) {
         let entry = table.wrapping_add(size_of::<Multicast>() as u64 * i as u64);
         let at = addr.wrapping_sub(m.load64(field!(entry, Multicast, start)));
         let bound = m.load64(field!(entry, Multicast, size));

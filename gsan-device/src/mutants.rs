@@ -88,11 +88,13 @@ pub enum Edge {
     CopyAhead,
     /// A wait for `cp.async`s lets what follows cover them.
     CopyLanded,
+    /// A multicast address stands for the memory that is bound there.
+    Multicast,
 }
 
 impl Edge {
     /// All of them.
-    pub const ALL: [Edge; 41] = [
+    pub const ALL: [Edge; 42] = [
         Edge::AcquireMerge,
         Edge::ReleasePublish,
         Edge::FenceRelease,
@@ -134,6 +136,7 @@ impl Edge {
         Edge::CopyBarrier,
         Edge::CopyAhead,
         Edge::CopyLanded,
+        Edge::Multicast,
     ];
 }
 

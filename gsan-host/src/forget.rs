@@ -4,6 +4,7 @@
 //! old one's. All mapped memory of all sessions is known here, with its cells, so that the call needs nothing but an address.
 
 use crate::driver::Device;
+use crate::session::edges::{Edge, without};
 use cust::sys;
 use gsan_device::layout::WORD;
 use std::collections::BTreeMap;
@@ -86,7 +87,7 @@ pub unsafe extern "C" fn gsan_forget(
     if offset >= known.bytes || bytes > known.bytes - offset {
         return NOT_CHECKED;
     }
-    if bytes == 0 {
+    if bytes == 0 || without(Edge::Forget) {
         return FORGOTTEN;
     }
     let first = offset - offset % WORD;

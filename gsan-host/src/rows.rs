@@ -58,6 +58,11 @@ impl RowPool {
         }))
     }
 
+    /// The row that the first launches inherit.
+    pub(crate) fn beginning(&self) -> u64 {
+        self.zero
+    }
+
     /// How many free rows are kept before one is used again.
     fn quarantine(&self) -> usize {
         const BYTES: u64 = 64 << 20;

@@ -116,3 +116,18 @@ fn what_nothing_is_known_of_is_counted_and_its_order_followed() {
     assert_eq!(d.counters().unknown_multicasts, 3);
     assert_silent(&d);
 }
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_missing_edge_is_noticed() {
+    use crate::mutants::Edge;
+    let found = || {
+        let d = bound();
+        let b = grid(&d, 0, 0, 1, 2);
+        b[0].multimem(Access::Store, Order::Weak, AT);
+        b[1].load(128);
+        d.races().len()
+    };
+    assert_eq!(found(), 1);
+    assert_eq!(without_edge(Edge::Multicast, found), 0);
+}

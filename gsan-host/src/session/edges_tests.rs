@@ -5,10 +5,12 @@
 #[allow(dead_code)]
 mod support;
 
+use super::edges::{self, Edge as Step};
 use crate::clocks::{self, Edge};
 use crate::graph_plan::{self, Edge as GraphEdge};
 use crate::mutant::removing;
-use crate::{Buffer, Graph, NodeWork, StreamFlags, StreamId, Wait};
+use crate::{Arg, Buffer, Graph, LaunchSpec, NodeWork, StreamFlags, StreamId, Wait};
+use std::ffi::c_void;
 use support::{Host, WORDS, simulator};
 
 /// A host, three buffers, and two streams that nothing orders.
@@ -133,7 +135,6 @@ const DEPENDENT: &str = "
 
 /// A kernel writes; one follows, a dependent launch or not, and a dependent launch behind that reads at once.
 fn behind(s: &mut Setting, dependent: bool) {
-    use crate::{Arg, LaunchSpec};
     let module = s.h.session.load_module("dependent.ptx", DEPENDENT).unwrap();
     let spec = |kernel, pdl| {
         let mut spec = LaunchSpec::new(module, kernel, [1; 3], [1; 3], s.s);
@@ -157,7 +158,6 @@ fn a_chain(s: &mut Setting) {
 
 /// One node writes, two read, in two streams of the graph; it is launched in two streams, between launches of their own.
 fn a_graph(s: &mut Setting) {
-    use crate::Arg;
     let put = s.h.spec("put", s.s).arg(Arg::Pointer(s.data.address));
     let mut graph = Graph::new();
     let first = graph
@@ -173,6 +173,82 @@ fn a_graph(s: &mut Setting) {
     s.h.session.launch_graph(g, s.s).unwrap();
     s.h.session.launch_graph(g, s.t).unwrap();
     s.h.put(s.more, 3, s.t);
+}
+
+/// Memory that is freed, and handed out again to somebody whom nothing orders after its last owner.
+fn memory_that_comes_back(s: &mut Setting) {
+    let first = s.h.buffer("first");
+    s.h.put(first, 1, s.s);
+    s.h.session.free(first.address, Some(s.s)).unwrap();
+    let second = s.h.buffer("second");
+    assert_eq!(second.address, first.address);
+    s.h.put(second, 2, s.t);
+}
+
+/// The allocator knows that the work in a stream has ended, from where gsan does not see it.
+fn ended(s: &Setting, stream: StreamId) {
+    let raw = s.h.session.raw_stream(stream).unwrap();
+    // SAFETY: the stream lives, and the session's context is current in this thread.
+    let waited = unsafe { cust::sys::cuStreamSynchronize(raw.cast()) };
+    assert_eq!(waited as u32, 0);
+}
+
+fn forgetting(s: &mut Setting) {
+    s.put(s.s);
+    ended(s, s.s);
+    s.h.session
+        .forget(s.data.address, s.data.bytes, s.t)
+        .unwrap();
+    s.put(s.t);
+}
+
+fn forgetting_by_the_hook(s: &mut Setting) {
+    s.put(s.s);
+    ended(s, s.s);
+    let stream = s.h.session.raw_stream(s.t).unwrap();
+    let (address, bytes) = (s.data.address as *mut c_void, s.data.bytes as usize);
+    // SAFETY: the stream lives.
+    let result = unsafe { crate::forget::gsan_forget(address, bytes, stream.cast()) };
+    assert_eq!(result, crate::forget::FORGOTTEN);
+    s.put(s.t);
+}
+
+/// Between two kernels the host sets memory in their stream.
+fn an_operation(s: &mut Setting) {
+    s.put(s.s);
+    let bytes = u64::from(4 * WORDS);
+    s.h.session.memset(s.data.address, 0, bytes, s.s).unwrap();
+    s.get(s.s);
+}
+
+/// It sets it in another stream.
+fn an_operation_aside(s: &mut Setting) {
+    s.put(s.s);
+    let bytes = u64::from(4 * WORDS);
+    s.h.session.memset(s.data.address, 0, bytes, s.t).unwrap();
+}
+
+/// One kernel adds through a multicast address, one stores to what is bound there.
+fn multicast_memory(s: &mut Setting) {
+    const ADD: &str = "
+.version 8.1
+.target sm_90
+.address_size 64
+.visible .entry add(.param .u64 at)
+{
+    .reg .b64 %at;
+    ld.param.u64 %at, [at];
+    multimem.red.global.add.u32 [%at], 1;
+    ret;
+}
+";
+    let bytes = u64::from(4 * WORDS);
+    let all = s.h.session.alloc_multicast("all", bytes, &[0]).unwrap();
+    let module = s.h.session.load_module("add.ptx", ADD).unwrap();
+    let add = LaunchSpec::new(module, "add", [1; 3], [1; 3], s.s);
+    let add = add.arg(Arg::Pointer(all.address));
+    s.h.session.launch(&add).unwrap();
+    s.h.put(all.parts[0], 3, s.t);
 }
 
 fn is_silent(program: fn(&mut Setting)) -> bool {
@@ -238,5 +314,30 @@ fn without_an_edge_its_program_races() {
     for edge in GraphEdge::ALL {
         let silent = removing(graph_plan::OF, edge as u32, || is_silent(a_graph));
         assert!(!silent, "graph: nobody noticed that {edge:?} was missing");
+    }
+}
+
+/// What is seen to besides: programs that are silent with it and race without, and the other way round.
+#[test]
+fn what_a_session_does_besides_is_noticed() {
+    type Program = (bool, fn(&mut Setting), &'static [Step]);
+    let programs: [Program; 6] = [
+        (true, memory_that_comes_back, &[Step::Fresh]),
+        (true, forgetting, &[Step::Forget]),
+        (true, forgetting_by_the_hook, &[Step::Forget]),
+        (
+            true,
+            an_operation,
+            &[Step::OperationBase, Step::OperationRow],
+        ),
+        (false, an_operation_aside, &[Step::Operation]),
+        (false, multicast_memory, &[Step::Multicast]),
+    ];
+    for (silent, program, edges) in programs {
+        assert_eq!(is_silent(program), silent, "{edges:?}");
+        for &edge in edges {
+            let without = removing(edges::OF, edge as u32, || is_silent(program));
+            assert_ne!(without, silent, "nobody noticed that {edge:?} was missing");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Launches.
 
+use super::edges::{Edge, without};
 use super::{InFlight, Session};
 use crate::driver::{Device, DeviceMemory, Function, PinnedMemory};
 use crate::error::{Error, Result};
@@ -84,6 +85,8 @@ pub(super) struct Recorded {
     pub(super) flags: u32,
     /// It may start before the launch before it in the stream has ended.
     pub(super) dependent: bool,
+    /// It stands for an operation of the host.
+    pub(super) operation: bool,
 }
 
 /// What the launch record's flags say of a launch.
@@ -221,6 +224,7 @@ impl Session {
                 dynamic_shared: spec.dynamic_shared,
                 flags: launch_flags(spec, &planned.kernel),
                 dependent: spec.pdl && planned.kernel.follows_grid_wait,
+                operation: false,
             };
             let record = self.prepare_record(spec.stream, recorded)?;
             planned.params.push(record.to_le_bytes().to_vec());
@@ -297,8 +301,14 @@ impl Session {
         ring.waited.store(waited, &0u32);
         let record = LaunchRecord {
             global: checked.runtime.devices[device].address(),
-            base_row: rows.base,
-            out_row: rows.out,
+            base_row: match launch.operation && without(Edge::OperationBase) {
+                true => checked.pools[device].beginning(),
+                false => rows.base,
+            },
+            out_row: match launch.operation && without(Edge::OperationRow) {
+                true => rows.base,
+                false => rows.out,
+            },
             wait_row: rows.wait,
             waited: if aside {
                 ring.waited.address + waited

@@ -2,6 +2,7 @@
 //! those by which a new buffer gets its content and those by which the caller looks at results.
 
 use super::Session;
+use super::edges::{Edge, without};
 use crate::catalogue::HostOperation;
 use crate::driver::{
     Device, DeviceMemory, Event, ManagedMemory, OUT_OF_MEMORY, PinnedMemory, Stream, code_of,
@@ -51,7 +52,9 @@ impl Service {
     }
 
     fn clear(&mut self, what: ToClear) -> Result<()> {
-        fill_async(what.address, 0, what.bytes, &self.stream)?;
+        if !without(Edge::Fresh) {
+            fill_async(what.address, 0, what.bytes, &self.stream)?;
+        }
         self.event.record(&self.stream)?;
         self.issued += 1;
         Ok(())
@@ -253,6 +256,9 @@ impl Session {
         };
         let cells = checked.reservation.cells_of(address, bytes);
         self.clocks.issue(stream.0 as usize);
+        if without(Edge::Forget) {
+            return Ok(());
+        }
         let cleared = fill_async(cells.address, 0, cells.bytes, &self.slot(stream)?.stream);
         self.noted(cleared)
     }

@@ -4,6 +4,7 @@
 //! the report, inspection.
 
 mod build;
+pub(crate) mod edges;
 #[cfg(test)]
 mod edges_tests;
 mod graph;

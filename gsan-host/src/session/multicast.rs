@@ -6,6 +6,7 @@
 //! ([`Session::note_multicast`]).
 
 use super::Session;
+use super::edges::{Edge, without};
 use super::memory::Holder;
 use crate::driver::{MulticastMemory, Physical, VirtualRange};
 use crate::error::{Error, Result};
@@ -200,7 +201,7 @@ impl Session {
                 memory: *part,
             })
         });
-        let table: Vec<Multicast> = bound.collect();
+        let table: Vec<Multicast> = bound.filter(|_| !without(Edge::Multicast)).collect();
         for index in 0..self.devices.len() as u32 {
             self.wait_for_device(index)?;
             if let Some(checked) = &mut self.checked {

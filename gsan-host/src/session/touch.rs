@@ -2,6 +2,7 @@
 //! stream, as a launch of its own, and checks and records them as a kernel's accesses are.
 
 use super::Session;
+use super::edges::{Edge, without};
 use super::launch::Recorded;
 use crate::catalogue::HostOperation;
 use crate::driver::{Function, Module};
@@ -32,6 +33,9 @@ impl Session {
         if bytes == 0 || self.checked.is_none() || !self.has_shadow(address, device) {
             return Ok(());
         }
+        if without(Edge::Operation) {
+            return Ok(());
+        }
         let function = self.own_kernel(device, "__gsan_touch")?;
         let limits = DeviceLimits::of(self.device(device)?)?;
         let shared = plan_shared(0, 0, limits.shared_per_block, false);
@@ -45,6 +49,7 @@ impl Session {
                 dynamic_shared: 0,
                 flags: 0,
                 dependent: false,
+                operation: true,
             },
         )?;
         let op = Op::new(access, SPAN, Order::Weak, Scope::None);
