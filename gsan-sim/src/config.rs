@@ -53,10 +53,11 @@ pub enum MemoryModel {
 }
 
 /// What happens at a barrier for the whole block (`__syncthreads()`, `bar.sync` without a count) that some warps cannot reach,
-/// because all their threads have exited. (Of a warp that is there, single threads may have exited in either case.)
+/// because all their threads have exited. (Of a warp that is there, single threads may have exited in either case.) And at an aligned
+/// barrier at which some lanes of a warp wait while others have skipped it and go on: see `docs/undefined.md`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ExitedWarps {
-    /// It is a fault: to PTX such a barrier waits for all threads of the block.
+    /// It is a fault: to PTX such a barrier waits for all threads of the block, and all threads of a warp come to it.
     #[default]
     Fault,
     /// They count as arrived, as on NVIDIA's GPUs since Volta.

@@ -321,11 +321,15 @@ fn quotients_and_comparisons_of_integers() {
         d => u64::from((a as i32).wrapping_div(d) as u32),
     });
     check("rem.s64", "ddd", |a, b, _| match b as i64 {
-        0 => a,
+        0 => u64::MAX,
         d => (a as i64).wrapping_rem(d) as u64,
     });
     check("rem.u32", "rrr", |a, b, _| {
-        if U32(b) == 0 { U32(a) } else { U32(a) % U32(b) }
+        if U32(b) == 0 {
+            0xffff_ffff
+        } else {
+            U32(a) % U32(b)
+        }
     });
     check("div.u16", "hhh", |a, b, _| {
         if U16(b) == 0 { 0xffff } else { U16(a) / U16(b) }

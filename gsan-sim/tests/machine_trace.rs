@@ -16,10 +16,10 @@ mov.u32 %r, %tid.x;
 setp.ne.u32 %p, %r, 32;
 @%p bra other;
 st.global.u32 [%a], 1;
-bar.sync 0;
+barrier.sync 0;
 exit;
 other:
-bar.sync 0;
+barrier.sync 0;
 setp.ne.u32 %p, %r, 0;
 @%p exit;
 fence.acq_rel.gpu;

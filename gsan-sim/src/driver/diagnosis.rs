@@ -93,10 +93,12 @@ pub(super) fn code_of(stop: &Stop) -> Code {
             FaultKind::StackOverflow => Code::HARDWARE_STACK_ERROR,
             // What is no multiple of an instruction's size is no address at all to the fetch unit.
             FaultKind::BadTarget if address % 16 != 0 => Code::INVALID_PC,
-            FaultKind::Mbarrier | FaultKind::ClusterBlockGone | FaultKind::ExitedWarps => {
-                Code::LAUNCH_FAILED
-            }
+            FaultKind::Mbarrier
+            | FaultKind::ClusterBlockGone
+            | FaultKind::DivergentBarrier
+            | FaultKind::ExitedWarps => Code::LAUNCH_FAILED,
             FaultKind::IllegalInstruction | FaultKind::Barrier => Code::ILLEGAL_INSTRUCTION,
+            FaultKind::WrongSpace => Code::INVALID_ADDRESS_SPACE,
             FaultKind::OutOfBounds
             | FaultKind::NoAccess
             | FaultKind::Multicast

@@ -8,8 +8,10 @@ use super::alu::{Fn1, Fn2, Fn3, Fn4, FnCmp};
 use super::ty::{Row, Ty};
 use super::weak::Strength;
 
+mod flow;
 mod tensor_core;
 
+pub use flow::Passed;
 pub use tensor_core::{GroupProduct, MatrixOp, Role, Scales, Tcgen, TensorShape};
 
 /// A 64-bit register slot of the frame, or with [`CONSTANT`] a row of the program's constants.
@@ -52,6 +54,7 @@ impl PredSrc {
 pub enum Space {
     Generic,
     Global,
+    Const,
     Shared,
     SharedCluster,
     Local,
@@ -257,6 +260,7 @@ pub enum Op {
     ClusterBarrier {
         arrive: bool,
         wait: bool,
+        aligned: bool,
     },
     /// `griddepcontrol.wait`
     GridWait,
@@ -555,6 +559,8 @@ pub enum MbarrierOp {
         drop: bool,
         complete: bool,
     },
+    /// `cp.async.mbarrier.arrive`: one arrival more is waited for, and has come since copies are done at issue.
+    ArriveForCopies,
     ExpectTx,
     CompleteTx,
     /// `try_wait` may lose its turn.
@@ -637,6 +643,8 @@ pub enum BarrierKind {
 #[allow(missing_docs)]
 pub struct Barrier {
     pub kind: BarrierKind,
+    /// `bar`, and `barrier` with `.aligned`: all threads of a warp come to it together.
+    pub aligned: bool,
     pub id: Src,
     /// Threads; [`NONE`]: the whole block.
     pub count: Src,
@@ -802,6 +810,8 @@ pub struct Program {
     pub reserved_shared: bool,
     /// Instructions that end the run when they are executed: line and text.
     pub unsupported: Vec<(u32, String)>,
+    /// What is known of barriers that threads have gone past.
+    pub passed: Passed,
 }
 
 impl Program {

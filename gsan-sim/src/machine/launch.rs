@@ -349,6 +349,7 @@ fn new_block(grid: &Grid, slot: usize, sm: u32, number: u64, rank: u32, cluster:
         barriers: [BarrierState::default(); BARRIERS],
         tensor: Vec::new(),
         tensor_columns: 0,
+        tensor_given_up: false,
         triggered: false,
     }
 }

@@ -196,6 +196,13 @@ struct Cached {
     end: u64,
     host: *mut u8,
     access: Access,
+    kind: RegionKind,
+}
+
+impl Cached {
+    fn is_constant(&self) -> bool {
+        self.kind == RegionKind::Internal && self.access.write == 0
+    }
 }
 
 const CACHE: usize = 64;
@@ -204,6 +211,7 @@ const NOT_CACHED: Cached = Cached {
     end: 0,
     host: std::ptr::null_mut(),
     access: Access::NONE,
+    kind: RegionKind::Internal,
 };
 
 /// The address space.
@@ -644,6 +652,16 @@ impl Memory {
         self.access_slow(device, va, len, write, slot)
     }
 
+    /// Whether the address is in memory of the machine's own that nobody may write.
+    pub(crate) fn is_constant(&self, va: u64) -> bool {
+        let cached = &self.cache[(va >> 16) as usize % CACHE];
+        if va >= cached.start && va < cached.end {
+            return cached.is_constant();
+        }
+        self.region(va)
+            .is_some_and(|r| r.kind == RegionKind::Internal && r.access.write == 0)
+    }
+
     #[cold]
     fn access_slow(
         &mut self,
@@ -669,6 +687,7 @@ impl Memory {
                 end: r.end,
                 host: r.host,
                 access: r.access,
+                kind: r.kind,
             };
         }
         Ok(host)

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::exec::{Copies, Deferred};
-use super::ir::{Function, Program};
+use super::ir::{BarrierKind, Function, Program};
 use super::priority::Rank;
 use super::ty::Row;
 use super::{FunctionId, GridId};
@@ -115,6 +115,8 @@ pub struct BarrierState {
     pub popc: u32,
     pub all: bool,
     pub any: bool,
+    /// Which one `barrier.red` is about.
+    pub reduction: Option<BarrierKind>,
 }
 
 impl BarrierState {
@@ -142,6 +144,8 @@ pub struct Block {
     pub tensor: Vec<u32>,
     /// Allocated columns, a bit for each 32.
     pub tensor_columns: u32,
+    /// It has promised to allocate no more.
+    pub tensor_given_up: bool,
     /// It has let dependent grids start.
     pub triggered: bool,
 }
@@ -253,6 +257,12 @@ pub struct Warp {
     pub sticky: u32,
     /// Lanes that a barrier's current phase has counted, by barrier.
     pub counted: [u32; BARRIERS],
+    /// The instruction with which the first of them came.
+    pub came_by: [u32; BARRIERS],
+    /// Lanes that have arrived at the cluster's barrier and not waited there since.
+    pub cluster_arrived: u32,
+    /// Whether some of its lanes may stand at an aligned barrier while others are elsewhere.
+    pub parted_at_barrier: bool,
     /// `wgmma.commit_group`s so far.
     pub groups_committed: u32,
     /// With weak memory: accesses that are performed later.

@@ -54,6 +54,8 @@ pub enum FaultKind {
     Multicast,
     /// The address is not a multiple of the access's size.
     Misaligned,
+    /// An address of another state space than the instruction names.
+    WrongSpace,
     /// Past the block's shared memory.
     SharedOutOfBounds,
     /// Shared memory of a block of the cluster that has exited already.
@@ -68,6 +70,8 @@ pub enum FaultKind {
     ReadOnly,
     /// A barrier with a number or a thread count that there is not, or with two counts at once.
     Barrier,
+    /// An aligned barrier to which not all threads of a warp come.
+    DivergentBarrier,
     /// A barrier for the whole block, of which whole warps have exited: see [`ExitedWarps`](crate::ExitedWarps).
     ExitedWarps,
     /// An mbarrier that has not been initialised, or that is told of more arrivals than it waits for.
@@ -83,6 +87,7 @@ impl fmt::Display for FaultKind {
             FaultKind::NoAccess => "no right to access that memory",
             FaultKind::Multicast => "multimem instructions use multicast memory, and no others do",
             FaultKind::Misaligned => "misaligned address",
+            FaultKind::WrongSpace => "address of another state space",
             FaultKind::SharedOutOfBounds => "outside the block's shared memory",
             FaultKind::ClusterBlockGone => "shared memory of a block that has exited",
             FaultKind::LocalOutOfBounds => "outside the thread's local memory",
@@ -90,6 +95,7 @@ impl fmt::Display for FaultKind {
             FaultKind::BadTarget => "call or branch to something that is no target",
             FaultKind::ReadOnly => "write to read-only memory",
             FaultKind::Barrier => "wrong use of a barrier",
+            FaultKind::DivergentBarrier => "barrier to which not all threads of a warp come",
             FaultKind::ExitedWarps => "barrier that warps which have exited cannot reach",
             FaultKind::Mbarrier => "wrong use of an mbarrier",
             FaultKind::IllegalInstruction => "illegal operands",
@@ -170,7 +176,9 @@ impl fmt::Display for Stop {
                 detail,
             } => {
                 match kind {
-                    FaultKind::Barrier | FaultKind::ExitedWarps => write!(f, "fault: {kind}")?,
+                    FaultKind::Barrier | FaultKind::DivergentBarrier | FaultKind::ExitedWarps => {
+                        write!(f, "fault: {kind}")?;
+                    }
                     _ => write!(f, "fault at address {address:#x}: {kind}")?,
                 }
                 if !detail.is_empty() {

@@ -40,14 +40,14 @@ pub fn find(opcode: &str, mods: &Mods<'_>) -> Option<Alu> {
         "mul" => product(ty, part),
         "mad" => multiply_add(ty, part, mods.has("sat")),
         "mul24" | "mad24" => product24(opcode, ty, part, mods.has("sat")),
-        // Division by zero gives all ones on NVIDIA's GPUs; the remainder is the dividend.
+        // By zero both are all ones on an H200.
         "div" => same(by_int!(ty, two, |a, b| if b == 0 {
             !0
         } else {
             a.wrapping_div(b)
         })),
         "rem" => same(by_int!(ty, two, |a, b| if b == 0 {
-            a
+            !0
         } else {
             a.wrapping_rem(b)
         })),

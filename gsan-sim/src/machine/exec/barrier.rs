@@ -1,8 +1,8 @@
 //! Barriers of a block, of a cluster and of a warp. Threads arrive one by one; those that have exited do not count.
 
 use super::{End, Exec, Failed, Flow, Halt, set_predicate, write};
-use crate::machine::ir::{Barrier, BarrierKind, NONE, Src};
-use crate::machine::ir::{Op, Program};
+use crate::machine::alu::lanes;
+use crate::machine::ir::{Barrier, BarrierKind, CONSTANT, NONE, Op, Program, Src};
 use crate::machine::state::{BARRIERS, BarrierState, Block, Group, State, Warp};
 use crate::machine::stop::FaultKind;
 
@@ -15,6 +15,7 @@ impl Exec<'_> {
     ) -> Result<Flow, Failed> {
         let lane = mask.trailing_zeros();
         let frame = warp.groups[warp.current].frame;
+        self.of_one_barrier(warp, mask, b)?;
         let id = self.row(warp, frame, b.id)[lane as usize];
         let count = if b.count == NONE {
             0
@@ -36,12 +37,22 @@ impl Exec<'_> {
             ));
         }
         self.isolate(warp, mask);
+        if warp.groups.len() > 1 {
+            let stays = b.kind != BarrierKind::Arrive;
+            self.meets(warp, [b.aligned, stays], Some(id as usize))?;
+            warp.parted_at_barrier |= self.notices_passing(b.aligned && stays);
+        }
         let p = super::predicate(warp, frame, b.p) & mask;
+        let reduction = match b.kind {
+            BarrierKind::Sync | BarrierKind::Arrive => None,
+            kind => Some(kind),
+        };
         let state = &mut self.block.barriers[id as usize];
         if state.arrived == 0 {
             *state = BarrierState {
                 count: count as u32,
                 all: true,
+                reduction,
                 ..BarrierState::default()
             };
         } else if state.count != count as u32 {
@@ -49,6 +60,14 @@ impl Exec<'_> {
             return Err((
                 misuse(format!(
                     "barrier {id} with a count of {count} and of {expected} at once"
+                )),
+                lane,
+            ));
+        } else if state.reduction != reduction {
+            return Err((
+                misuse(format!(
+                    "barrier {id}: threads come to it by barrier.red, and others by another reduction, barrier.sync or barrier.arrive, \
+                     before it is complete; use one kind, or two barriers"
                 )),
                 lane,
             ));
@@ -61,6 +80,9 @@ impl Exec<'_> {
         } else {
             mask
         };
+        if *counted == 0 {
+            warp.came_by[id as usize] = warp.groups[warp.current].pc;
+        }
         *counted |= lanes;
         state.arrived += lanes.count_ones();
         state.popc += p.count_ones();
@@ -80,14 +102,57 @@ impl Exec<'_> {
         })
     }
 
+    /// A warp comes to one barrier with one thread count: it waits for its own lanes first. (An H200 ends with 715 where it does
+    /// not, with `.aligned` or without.)
+    fn of_one_barrier(&self, warp: &Warp, mask: u32, b: &Barrier) -> Result<(), Failed> {
+        let frame = warp.groups[warp.current].frame;
+        let first = mask.trailing_zeros() as usize & 31;
+        let mut others = 0;
+        for s in [b.id, b.count] {
+            if s != NONE && s & CONSTANT == 0 {
+                let row = self.row(warp, frame, s);
+                lanes!(mask, l, others |= u32::from(row[l] != row[first]) << l);
+            }
+        }
+        if others == 0 {
+            return Ok(());
+        }
+        let detail = format!(
+            "lanes {others:#x} of warp {} name another barrier or thread count than the others: {ONE_BARRIER}",
+            warp.index
+        );
+        Err((misuse(detail), others.trailing_zeros()))
+    }
+
     pub(super) fn cluster_barrier(
         &mut self,
         warp: &mut Warp,
         mask: u32,
-        arrive: bool,
-        wait: bool,
+        [arrive, wait, aligned]: [bool; 3],
     ) -> Result<Flow, Failed> {
+        let (again, early) = (warp.cluster_arrived & mask, mask & !warp.cluster_arrived);
+        if arrive && again != 0 {
+            let detail = "a thread arrives at the cluster's barrier again without having waited for the last phase: put \
+                          barrier.cluster.wait between";
+            return Err((misuse(detail.to_string()), again.trailing_zeros()));
+        }
+        if wait && !arrive && early != 0 {
+            let detail = "a thread waits at the cluster's barrier without having arrived: barrier.cluster.arrive comes first";
+            return Err((misuse(detail.to_string()), early.trailing_zeros()));
+        }
         self.isolate(warp, mask);
+        if warp.groups.len() > 1
+            && wait
+            && self.cluster.phase == warp.groups[warp.current].cluster_phase
+        {
+            self.meets(warp, [aligned, true], None)?;
+            warp.parted_at_barrier |= self.notices_passing(aligned);
+        }
+        if wait {
+            warp.cluster_arrived &= !mask;
+        } else {
+            warp.cluster_arrived |= mask;
+        }
         let group = &mut warp.groups[warp.current];
         let mut complete = false;
         if arrive {
@@ -158,7 +223,11 @@ impl Exec<'_> {
     }
 }
 
-fn misuse(detail: String) -> Halt {
+/// What to do about lanes at different barriers.
+pub(super) const ONE_BARRIER: &str = "all lanes of a warp must come to the same barrier, with the same thread count; let whole warps take \
+     each branch, or use bar.warp.sync";
+
+pub(super) fn misuse(detail: String) -> Halt {
     Halt::of(FaultKind::Barrier, 0, detail)
 }
 

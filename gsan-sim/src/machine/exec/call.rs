@@ -231,6 +231,13 @@ impl Exec<'_> {
 
     /// Threads end. Others of the warp may have waited for just that.
     pub(super) fn exit(&mut self, warp: &mut Warp, mask: u32) -> Result<Flow, Failed> {
+        if self.block.tensor_columns != 0 && self.block.live == mask.count_ones() {
+            let halt = Halt::illegal(format!(
+                "the block ends and has {} columns of tensor memory allocated: tcgen05.dealloc comes before the last thread's exit",
+                super::tcgen05::GRAIN * self.block.tensor_columns.count_ones()
+            ));
+            return Err((halt, mask.trailing_zeros()));
+        }
         self.land_all(warp, mask)?;
         self.isolate(warp, mask);
         let g = warp.current;

@@ -40,6 +40,13 @@ impl Exec<'_> {
                     return Err(at(Halt::fault(FaultKind::Misaligned, address)));
                 }
             }
+            if !op.bulk && op.source_size != NONE && reads[l] & 0xffff_ffff > size {
+                let detail = format!(
+                    "cp.async of {size} bytes that reads {}: src-size is at most cp-size",
+                    reads[l] & 0xffff_ffff
+                );
+                return Err(at(Halt::illegal(detail)));
+            }
             let have = if ignore >> l & 1 == 1 {
                 0
             } else {
@@ -151,7 +158,7 @@ impl Exec<'_> {
         l: usize,
     ) -> Result<(), Halt> {
         let mut b = self.load_barrier(warp, space, address, l)?;
-        b.tx += change;
+        b.expect(change, address)?;
         b.advance();
         self.store_lane(warp, space, address, 8, b.pack(), l)
     }
@@ -223,7 +230,11 @@ impl Exec<'_> {
                         .map_err(at)?;
                     continue;
                 }
-                MbarrierOp::Arrive { expect, drop, .. } => {
+                MbarrierOp::Arrive {
+                    expect,
+                    drop,
+                    complete,
+                } => {
                     let n = a[l] as u32;
                     if n == 0 || n > b.pending {
                         let pending = b.pending;
@@ -232,15 +243,31 @@ impl Exec<'_> {
                         return Err(at(Halt::of(FaultKind::Mbarrier, address, detail)));
                     }
                     if expect {
-                        b.tx += tx[l] as i64 & 0xffff_ffff;
+                        b.expect(tx[l] as i64 & 0xffff_ffff, address).map_err(at)?;
                     }
                     if drop {
                         b.expected -= n.min(b.expected);
                     }
                     b.pending -= n;
+                    if !complete && b.is_complete() {
+                        let detail = "an arrival with .noComplete that completes the phase: leave the last one to an arrival without it";
+                        return Err(at(Halt::of(FaultKind::Mbarrier, address, detail)));
+                    }
                 }
-                MbarrierOp::ExpectTx => b.tx += tx[l] as i64 & 0xffff_ffff,
-                MbarrierOp::CompleteTx => b.tx -= tx[l] as i64 & 0xffff_ffff,
+                MbarrierOp::ArriveForCopies => {
+                    if b.pending == Bits::MOST {
+                        let detail = "cp.async.mbarrier.arrive adds an arrival to the most that an mbarrier can wait for (2^20 - 1): use .noinc";
+                        return Err(at(Halt::of(FaultKind::Mbarrier, address, detail)));
+                    }
+                    continue;
+                }
+                MbarrierOp::ExpectTx => {
+                    b.expect(tx[l] as i64 & 0xffff_ffff, address).map_err(at)?;
+                }
+                MbarrierOp::CompleteTx => {
+                    b.expect(-(tx[l] as i64 & 0xffff_ffff), address)
+                        .map_err(at)?;
+                }
                 MbarrierOp::Test { parity, .. } => {
                     let asked = if parity {
                         a[l] & 1 == 1
@@ -306,9 +333,27 @@ impl Bits {
         })
     }
 
+    /// Adds to the transaction count.
+    fn expect(&mut self, bytes: i64, address: u64) -> Result<(), Halt> {
+        self.tx += bytes;
+        if self.tx.unsigned_abs() > u64::from(Self::MOST) {
+            let detail = format!(
+                "its transaction count comes to {}: at most 2^20 - 1 bytes may be expected and not complete, or complete before they \
+                 are expected",
+                self.tx
+            );
+            return Err(Halt::of(FaultKind::Mbarrier, address, detail));
+        }
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        self.pending == 0 && self.tx == 0
+    }
+
     /// Ends the phase when nothing is pending.
     fn advance(&mut self) {
-        if self.pending == 0 && self.tx == 0 {
+        if self.is_complete() {
             self.phase = !self.phase;
             self.pending = self.expected;
         }

@@ -3,7 +3,7 @@
 use super::{Exec, Failed, Flow, Halt, LOCAL_WINDOW, SHARED_WINDOW, WINDOW, set_predicate, write};
 use crate::machine::alu::lanes;
 use crate::machine::ir::{Addr, Base, Mem, Op, Space, Window};
-use crate::machine::memory::{MemoryFault, RegionKind};
+use crate::machine::memory::MemoryFault;
 use crate::machine::state::{Frame, Warp};
 use crate::machine::stop::FaultKind;
 use crate::machine::ty::{Row, extend};
@@ -312,10 +312,7 @@ impl Exec<'_> {
 
     /// Constants lie in regions of the machine's own that nobody may write.
     fn is_constant(&self, address: u64) -> bool {
-        self.memory
-            .region(address)
-            .is_some_and(|r| r.kind == RegionKind::Internal && r.access.write == 0)
-            && !self.is_in(address, Window::Param)
+        self.memory.is_constant(address) && !self.is_in(address, Window::Param)
     }
 
     /// The addresses of an operand, lane by lane.
@@ -379,6 +376,16 @@ impl Exec<'_> {
         };
         match space {
             Space::Global => Ok(Place::Global(address)),
+            Space::Const if self.is_constant(address) => Ok(Place::Global(address)),
+            Space::Const => Err(wrong_space(
+                address,
+                "ld.const of what is no constant of the module: use ld.global, or ld with a generic address",
+            )),
+            Space::Shared if self.is_foreign(address) => Err(wrong_space(
+                address,
+                "shared::cta, which .shared means, is the block's own memory: use .shared::cluster for another block's, and cvta.to.shared \
+                 for a generic address",
+            )),
             Space::Shared | Space::SharedCluster => in_shared(address),
             Space::Local => self.local(address, len),
             Space::Generic => {
@@ -391,6 +398,13 @@ impl Exec<'_> {
                 }
             }
         }
+    }
+
+    /// Whether it is an address of another block of the cluster, or a generic one.
+    fn is_foreign(&self, address: u64) -> bool {
+        let block = address >> 24;
+        let of_cluster = (1..=u64::from(self.grid.cluster_size())).contains(&block);
+        of_cluster && block != u64::from(self.block.rank) + 1 || address >> 32 != 0
     }
 
     #[cold]
@@ -485,7 +499,7 @@ impl Exec<'_> {
                 let ptr = self
                     .memory
                     .access(device, address, N as u64, false)
-                    .map_err(|f| at(f.into()))?;
+                    .map_err(|f| at(no_global(f)))?;
                 // SAFETY: `access` grants that many bytes.
                 out[l] = unsafe { read_host(ptr, N as u8) };
             } else {
@@ -525,7 +539,7 @@ impl Exec<'_> {
                 let ptr = self
                     .memory
                     .access(device, address, u64::from(mem.bytes), true)
-                    .map_err(|f| at(f.into()))?;
+                    .map_err(|f| at(no_global(f)))?;
                 // SAFETY: `access` grants that many bytes.
                 unsafe { write_host(ptr, mem.bytes, values[l]) };
             } else {
@@ -554,7 +568,8 @@ impl Exec<'_> {
             Place::Global(a) => {
                 let ptr = self
                     .memory
-                    .access(self.block.device, a, u64::from(bytes), true)?;
+                    .access(self.block.device, a, u64::from(bytes), true)
+                    .map_err(no_global)?;
                 // SAFETY: `access` grants that many bytes.
                 unsafe { write_host(ptr, bytes, value) };
             }
@@ -583,7 +598,8 @@ impl Exec<'_> {
             Place::Global(a) => {
                 let ptr = self
                     .memory
-                    .access(self.block.device, a, u64::from(bytes), false)?;
+                    .access(self.block.device, a, u64::from(bytes), false)
+                    .map_err(no_global)?;
                 // SAFETY: `access` grants that many bytes.
                 unsafe { read_host(ptr, bytes) }
             }
@@ -643,6 +659,26 @@ impl Exec<'_> {
         );
         Ok(())
     }
+}
+
+#[cold]
+fn wrong_space(address: u64, detail: &str) -> Halt {
+    Halt::of(FaultKind::WrongSpace, address, detail)
+}
+
+/// Why an instruction on global memory finds nothing there.
+#[cold]
+pub(super) fn no_global(fault: MemoryFault) -> Halt {
+    let in_window = |window: u64| fault.address.wrapping_sub(window) < WINDOW;
+    let what = match fault.kind {
+        FaultKind::OutOfBounds if in_window(SHARED_WINDOW) => "shared",
+        FaultKind::OutOfBounds if in_window(LOCAL_WINDOW) => "local",
+        _ => return fault.into(),
+    };
+    let detail = format!(
+        "a .global instruction on a generic address of {what} memory: use the instruction without a state space, or .{what} behind cvta.to.{what}"
+    );
+    Halt::of(FaultKind::WrongSpace, fault.address, detail)
 }
 
 fn mask_of(bytes: u8) -> u64 {

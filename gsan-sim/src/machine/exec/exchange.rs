@@ -67,7 +67,9 @@ impl Exec<'_> {
                 rest &= !lanes;
             }
             if strict && named & lanes != lanes {
-                let what = format!("lanes {lanes:#x} are not all in the mask {named:#x}");
+                let what = format!(
+                    "lanes {lanes:#x} are not all in the mask {named:#x}: a thread that executes the instruction must be in its own mask"
+                );
                 return Err((Halt::illegal(what), lane));
             }
             let g = if rest == 0 {

@@ -1,5 +1,6 @@
 //! Executes instructions for one warp, until its turn ends.
 
+mod aligned;
 mod atomic;
 mod barrier;
 mod builtin;
@@ -284,6 +285,9 @@ impl Exec<'_> {
         let program = self.program;
         let frame = warp.groups[warp.current].frame;
         self.function = frame.function;
+        if warp.parted_at_barrier && aligned::is_seen(&program.code[pc as usize].op) {
+            self.goes_past(warp)?;
+        }
         match &program.code[pc as usize].op {
             Op::Carry(op) => {
                 let carry = warp.preds[(frame.preds + CARRY) as usize];
@@ -386,9 +390,13 @@ impl Exec<'_> {
                 self.note(warp, frame, pc, mask);
                 return self.barrier(warp, mask, b);
             }
-            Op::ClusterBarrier { arrive, wait } => {
+            Op::ClusterBarrier {
+                arrive,
+                wait,
+                aligned,
+            } => {
                 self.note(warp, frame, pc, mask);
-                return self.cluster_barrier(warp, mask, *arrive, *wait);
+                return self.cluster_barrier(warp, mask, [*arrive, *wait, *aligned]);
             }
             Op::CopyGroup { end, wait } => {
                 self.note(warp, frame, pc, mask);

@@ -15,7 +15,7 @@ use crate::machine::state::Warp;
 const LANES: u32 = 128;
 const COLUMNS: u32 = 512;
 /// Columns are allocated by that many.
-const GRAIN: u32 = 32;
+pub(super) const GRAIN: u32 = 32;
 
 fn illegal<T>(what: String) -> Result<T, Halt> {
     Err(Halt::illegal(what))
@@ -27,6 +27,11 @@ impl Exec<'_> {
         let first = (mask.trailing_zeros() & 31) as usize;
         let at = |h: Halt| (h, first as u32);
         match op {
+            Tcgen::GiveUp => self.block.tensor_given_up = true,
+            Tcgen::Allocate { .. } if self.block.tensor_given_up => {
+                let what = "tcgen05.alloc after the block's tcgen05.relinquish_alloc_permit: allocate everything before it";
+                return Err(at(Halt::illegal(what)));
+            }
             Tcgen::Allocate { to, columns } => {
                 let n = self.row(warp, frame, *columns)[first] as u32;
                 let address = self.addresses(warp, frame, to.1)[first];

@@ -143,6 +143,8 @@ pub enum TensorShape {
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub enum Tcgen {
+    /// `relinquish_alloc_permit`
+    GiveUp,
     Allocate {
         to: (Space, Addr),
         columns: Src,

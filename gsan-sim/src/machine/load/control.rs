@@ -203,6 +203,7 @@ impl<'a> Decoder<'_, 'a> {
             self.emit(Op::ClusterBarrier {
                 arrive: has("arrive"),
                 wait: has("wait"),
+                aligned: has("aligned"),
             });
             return Ok(());
         }
@@ -210,6 +211,7 @@ impl<'a> Decoder<'_, 'a> {
             Some(o) => d.source(o, Ty::U32),
             None => Ok(NONE),
         };
+        let aligned = i.opcode == "bar" || has("aligned");
         if !has("red") {
             let kind = if has("arrive") {
                 BarrierKind::Arrive
@@ -223,6 +225,7 @@ impl<'a> Decoder<'_, 'a> {
             }
             self.emit(Op::Barrier(Box::new(Barrier {
                 kind,
+                aligned,
                 id,
                 count,
                 p: PredSrc::TRUE,
@@ -249,6 +252,7 @@ impl<'a> Decoder<'_, 'a> {
         let p = self.predicate_source(self.operand(i, last)?)?;
         self.emit(Op::Barrier(Box::new(Barrier {
             kind,
+            aligned,
             id,
             count,
             p,

@@ -138,16 +138,17 @@ impl<'a> Decoder<'_, 'a> {
         // It may arrive late, too: this is as early as can be.
         let (end, wait) = (CopyEnd::Group, Wait::All);
         self.emit(Op::CopyGroup { end, wait });
-        if !mods.has("noinc") {
-            self.emit(Op::Fence);
-            return Ok(());
-        }
         let addr = self.memory_operand(i, 0)?;
         let (a, tx) = (self.constant(1), self.constant(0));
-        let op = MbarrierOp::Arrive {
-            expect: false,
-            drop: false,
-            complete: false,
+        let op = if mods.has("noinc") {
+            MbarrierOp::Arrive {
+                expect: false,
+                drop: false,
+                complete: true,
+            }
+        } else {
+            self.emit(Op::Fence);
+            MbarrierOp::ArriveForCopies
         };
         let space = space(mods.words).unwrap_or(Space::Generic);
         self.emit(Op::Mbarrier(Box::new(Mbarrier {

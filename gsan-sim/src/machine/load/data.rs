@@ -15,8 +15,9 @@ use crate::machine::ty::Ty;
 pub fn space(words: &[&str]) -> Option<Space> {
     words.iter().find_map(|w| {
         Some(match *w {
-            // Constants and kernel parameters have addresses of global memory here.
-            "global" | "const" | "param" | "param::entry" => Space::Global,
+            // Kernel parameters have addresses of global memory here, and so have constants.
+            "global" | "param" | "param::entry" => Space::Global,
+            "const" => Space::Const,
             "shared" | "shared::cta" => Space::Shared,
             "shared::cluster" => Space::SharedCluster,
             "local" | "param::func" => Space::Local,

@@ -53,12 +53,9 @@ impl<'a> Decoder<'_, 'a> {
                     NONE
                 },
             },
+            "relinquish_alloc_permit" => Tcgen::GiveUp,
             // Everything is done when it is issued.
-            "relinquish_alloc_permit"
-            | "wait::ld"
-            | "wait::st"
-            | "fence::before_thread_sync"
-            | "fence::after_thread_sync" => {
+            "wait::ld" | "wait::st" | "fence::before_thread_sync" | "fence::after_thread_sync" => {
                 self.emit(Op::Nop);
                 return Ok(());
             }
