@@ -213,3 +213,41 @@ fn priorities_do_not_starve_whom_the_lanes_of_a_warp_wait_for() {
         b.finish().unwrap();
     }
 }
+
+/// What a hook in a loop reads and writes changes all the time; the loop waits all the same.
+#[test]
+fn priorities_see_that_a_loop_with_a_hook_in_it_waits() {
+    let code = ".global .u32 turn; .global .u32 seen;
+      .func __gsan_hook() { .reg .b32 %r; atom.global.add.u32 %r, [seen], 1; st.global.u32 [seen], %r; ret; }
+      .visible .entry k() { .reg .b32 %r, %c, %n; .reg .pred %p; mov.u32 %c, %ctaid.x; mov.u32 %n, %nctaid.x; sub.u32 %n, %n, 1; sub.u32 %n, %n, %c;
+      W: call __gsan_hook, (); ld.acquire.gpu.global.u32 %r, [turn]; setp.ne.u32 %p, %r, %n; @%p bra W;
+      red.release.gpu.global.add.u32 [turn], 1; ret; }";
+    for seed in 0..16 {
+        let mut config = seeded(seed);
+        config.schedule = Schedule::Priority;
+        config.step_budget = 100_000;
+        let mut b = Bench::with(config, code);
+        b.start("k", [8, 1, 1], [1, 1, 1], 0, &[]);
+        b.finish().unwrap();
+    }
+}
+
+/// The window comes after more instructions than a warp may otherwise run while others stand still.
+#[test]
+fn priorities_let_a_warp_that_writes_go_on_for_long() {
+    let code =
+        ".visible .entry k(.param .u64 p) { .reg .b64 %d; .reg .b32 %r, %i, %c; .reg .pred %q;
+      ld.param.u64 %d, [p]; mov.u32 %c, %ctaid.x; mov.u32 %i, 0; setp.eq.u32 %q, %c, 1; @%q bra B;
+      N: red.global.add.u32 [%d+64], 1; add.u32 %i, %i, 1; setp.lt.u32 %q, %i, 600000; @%q bra N;
+      st.release.gpu.global.u32 [%d], 1; st.release.gpu.global.u32 [%d], 0; ret;
+      B: ld.acquire.gpu.global.u32 %r, [%d]; st.global.u32 [%d+8], %r; ret; }";
+    let found = (0..64).any(|seed| {
+        let mut config = seeded(seed);
+        config.schedule = Schedule::Priority;
+        let mut b = Bench::with(config, code);
+        let words = b.words(&[0; 32]);
+        b.run("k", 2, 1, &[words]);
+        b.read(words, 3)[2] == 1
+    });
+    assert!(found);
+}

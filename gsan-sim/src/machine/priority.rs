@@ -17,9 +17,12 @@
 //! One pair in four has many change points, close together, wherever they fall.
 //!
 //! Who waits in a loop must not keep the others from what it waits for: a warp drops when it sleeps, when a turn of a loop has
-//! read what the turn before had read and has written nothing, and after a long time in any case, which gets shorter each time.
+//! read what the turn before had read and has written nothing (hooks of gsan's runtime in the loop not counted: what they read
+//! and write changes all the time), and after a long time in any case, which gets shorter each time.
 //! Where its lanes have parted, one may wait for a lock that another lane of the warp holds: it then drops a little later,
 //! at any instruction, or whoever else wants the lock would only ever see it taken.
+
+use std::ops::Range;
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -30,6 +33,8 @@ const CLOSE: u32 = 6;
 /// Instructions after which a warp drops in any case: the first time, and after many.
 const LONGEST: u32 = 1 << 21;
 const SHORTEST: u32 = 50_000;
+/// So often in a run a warp keeps its turn after that time, since it has written in it: who writes does not just wait.
+const PATIENCE: u32 = 12;
 /// Instructions within which a warp whose lanes have parted drops for having waited.
 const GRACE: u32 = 512;
 /// Later times at which a warp comes to a place: at most so many times, as a power of two.
@@ -51,6 +56,7 @@ pub struct Priorities {
     grids: u64,
     /// Below all priorities that are taken.
     lowest: i64,
+    patience: u32,
     /// Change points at places.
     targets: Vec<Target>,
     /// Of a run with many: how many are left, the largest distance of those behind the next, and places until that.
@@ -84,6 +90,8 @@ pub struct Rank {
     overran: u32,
     /// Instructions until it drops for having waited; 0: it has not.
     grace: u32,
+    /// Whether the user's code has written since `ran` began.
+    works: bool,
     /// By depth of calls.
     loops: [[Watch; NESTED]; CALLS],
 }
@@ -110,6 +118,7 @@ impl Priorities {
             warps: 0,
             grids: 0,
             lowest: 0,
+            patience: PATIENCE,
             targets: Vec::new(),
             left: 0,
             distance: 1,
@@ -188,12 +197,28 @@ impl Priorities {
         true
     }
 
+    /// Whether the warp has had its time. The next one is shorter.
+    pub fn is_long(&mut self, rank: &mut Rank) -> bool {
+        if rank.ran < (LONGEST >> rank.overran.min(31)).max(SHORTEST) {
+            return false;
+        }
+        if rank.overran == 0 && rank.works && self.patience > 0 {
+            self.patience -= 1;
+            rank.ran = 0;
+            rank.works = false;
+            return false;
+        }
+        rank.overran += 1;
+        true
+    }
+
     /// The warp drops below all others.
     pub fn drop(&mut self, rank: &mut Rank) {
         self.lowest -= 1;
         rank.grace = 0;
         rank.priority = self.lowest;
         rank.ran = 0;
+        rank.works = false;
         rank.loops = Default::default();
     }
 
@@ -224,15 +249,19 @@ impl Priorities {
 }
 
 impl Rank {
-    /// A value was read at that depth of calls: the loops around the calls read it too.
-    pub fn read(&mut self, depth: usize, value: u64) {
-        for watch in self.loops.iter_mut().take(depth + 1).flatten() {
+    /// A value was read, in the innermost of these depths of calls: the loops around the calls read it too.
+    pub fn read(&mut self, calls: Range<usize>, value: u64) {
+        let calls = calls.start.min(CALLS)..calls.end.min(CALLS);
+        for watch in self.loops[calls].iter_mut().flatten() {
             watch.read = (watch.read.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
         }
     }
 
-    /// Something was written. What functions write does not count for the loops around them: hooks do it all the time.
-    pub fn wrote(&mut self, depth: usize) {
+    /// Something was written, in the innermost of these depths of calls. What functions write does not count for the loops around
+    /// them: hooks do it all the time.
+    pub fn wrote(&mut self, calls: &Range<usize>) {
+        self.works |= calls.start == 0;
+        let depth = calls.end.saturating_sub(1);
         for watch in self.loops.get_mut(depth).into_iter().flatten() {
             watch.wrote = true;
         }
@@ -274,13 +303,6 @@ impl Rank {
         self.grace = self.grace.saturating_sub(1);
         last
     }
-
-    /// Whether it has had its time. The next one is shorter.
-    pub fn is_long(&mut self) -> bool {
-        let long = self.ran >= (LONGEST >> self.overran.min(31)).max(SHORTEST);
-        self.overran += u32::from(long);
-        long
-    }
 }
 
 /// A step that goes through all numbers below `count`, and far from one to the next: the golden section's, or the next
@@ -302,9 +324,9 @@ mod tests {
     fn a_loop_that_waits_is_told_from_one_that_works() {
         let mut rank = Rank::default();
         let mut turn = |value: u64, wrote: bool| {
-            rank.read(0, value);
+            rank.read(0..1, value);
             if wrote {
-                rank.wrote(0);
+                rank.wrote(&(0..1));
             }
             rank.jumped(0, 7)
         };
@@ -320,7 +342,7 @@ mod tests {
         let mut rank = Rank::default();
         (0..9).for_each(|_| assert!(!rank.jumped(0, 7)));
         let mut turn = |value: u64| {
-            rank.read(0, value);
+            rank.read(0..1, value);
             (0..5).for_each(|_| assert!(!rank.jumped(0, 7)));
             rank.jumped(0, 3)
         };
@@ -412,21 +434,40 @@ mod tests {
 
     #[test]
     fn times_get_shorter() {
+        let mut p = Priorities::new(1);
+        let mut rank = Rank::default();
+        let mut is_long = |ran: u32| {
+            rank.ran = ran;
+            p.is_long(&mut rank)
+        };
+        assert!(is_long(LONGEST) && is_long(LONGEST / 2));
+        (0..40).for_each(|_| assert!(!is_long(SHORTEST - 1)));
+        (0..8).for_each(|_| assert!(is_long(LONGEST)));
+        assert!(is_long(SHORTEST));
+    }
+
+    #[test]
+    fn who_writes_keeps_its_turn_but_not_for_ever() {
+        let mut p = Priorities::new(1);
+        let mut rank = Rank::default();
+        let mut is_long = |writes: bool, depth: usize| {
+            if writes {
+                rank.wrote(&(depth..depth + 1));
+            }
+            rank.ran = LONGEST;
+            let long = p.is_long(&mut rank);
+            assert!(long || rank.ran == 0);
+            long
+        };
+        (0..PATIENCE).for_each(|_| assert!(!is_long(true, 0)));
+        assert!(is_long(true, 0));
+        let mut p = Priorities::new(1);
         let mut rank = Rank {
             ran: LONGEST,
             ..Rank::default()
         };
-        assert!(rank.is_long());
-        rank.ran = LONGEST / 2;
-        assert!(rank.is_long());
-        rank.ran = SHORTEST - 1;
-        (0..40).for_each(|_| assert!(!rank.is_long()));
-        rank.ran = SHORTEST;
-        (0..8).for_each(|_| {
-            rank.ran = LONGEST;
-            assert!(rank.is_long());
-        });
-        rank.ran = SHORTEST;
-        assert!(rank.is_long());
+        // What hooks write does not count.
+        rank.wrote(&(1..3));
+        assert!(p.is_long(&mut rank));
     }
 }

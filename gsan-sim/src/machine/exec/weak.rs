@@ -1,11 +1,13 @@
 //! Executing with care, one instruction at a time: for weak memory, where accesses may be put off, and for priorities, where
 //! warps that wait in a loop must be noticed.
 
+use std::ops::Range;
+
 use super::{End, Exec, Failed, Flow, Halt, data, predicate};
 use crate::machine::alu::lanes;
 use crate::machine::ir::{Base, CONSTANT, MultimemKind, NONE, Op, Reg, Space};
 use crate::machine::load::slack;
-use crate::machine::state::Warp;
+use crate::machine::state::{Frame, Warp};
 use crate::machine::stop::FaultKind;
 use crate::machine::ty::Row;
 use crate::machine::weak::{Access, Strength};
@@ -38,6 +40,10 @@ impl Exec<'_> {
             let group = &warp.groups[warp.current];
             let (pc, frame) = (group.pc, group.frame);
             let (lanes, depth) = (group.mask, group.stack.len());
+            let calls = match self.priorities {
+                Some(_) => self.affected(warp),
+                None => 0..0,
+            };
             let inst = &program.code[pc as usize];
             let mask = lanes & predicate(warp, frame, inst.guard);
             if !warp.deferred.is_empty() {
@@ -51,7 +57,7 @@ impl Exec<'_> {
                 let counts = depth == 0 && (touches(&inst.op) || matches!(inst.op, Op::Call(_)));
                 let change = priorities.is_change(self.grid.id.0, pc, counts);
                 warp.rank.ran += 1;
-                if change || warp.rank.waited() || warp.rank.is_long() {
+                if change || warp.rank.waited() || priorities.is_long(&mut warp.rank) {
                     priorities.drop(&mut warp.rank);
                     return End::Preempted;
                 }
@@ -80,15 +86,39 @@ impl Exec<'_> {
                     return end;
                 }
             }
-            if self.priorities.is_some() && self.waits(warp, pc, mask, lanes, depth) {
+            if self.priorities.is_some() && self.waits(warp, pc, mask, lanes, calls) {
                 return End::Preempted;
             }
         }
         End::Preempted
     }
 
+    /// The depths of calls for whose loops it matters what the current group reads: its own and those around it. What a hook
+    /// of gsan's runtime reads is nothing to the user's loops.
+    fn affected(&self, warp: &Warp) -> Range<usize> {
+        let group = &warp.groups[warp.current];
+        let runtime = |f: &Frame| {
+            let function = self.program.functions.get(f.function as usize);
+            function.is_some_and(|f| f.runtime)
+        };
+        let depth = group.stack.len();
+        let first = match runtime(&group.frame) {
+            true => group.stack.iter().position(runtime).unwrap_or(depth),
+            false => 0,
+        };
+        first..depth + 1
+    }
+
     /// Notes what an instruction did; true: it ended one more turn of a loop that waits, and the warp has dropped.
-    fn waits(&mut self, warp: &mut Warp, pc: u32, mask: u32, lanes: u32, depth: usize) -> bool {
+    fn waits(
+        &mut self,
+        warp: &mut Warp,
+        pc: u32,
+        mask: u32,
+        lanes: u32,
+        calls: Range<usize>,
+    ) -> bool {
+        let depth = calls.end - 1;
         let op = &self.program.code[pc as usize].op;
         let Some(group) = warp.groups.iter().find(|g| g.mask & lanes != 0) else {
             return false;
@@ -107,20 +137,20 @@ impl Exec<'_> {
         };
         if let Some(addr) = addr {
             let row = self.addresses(warp, frame, addr);
-            lanes!(mask, l, warp.rank.read(depth, row[l]));
+            lanes!(mask, l, warp.rank.read(calls.clone(), row[l]));
         }
         for &d in results.iter().filter(|&&d| d != NONE) {
             let row = warp.regs[(frame.regs + d) as usize];
-            lanes!(mask, l, warp.rank.read(depth, row[l]));
+            lanes!(mask, l, warp.rank.read(calls.clone(), row[l]));
         }
         match op {
             Op::Store { .. } | Op::StoreVector { .. } | Op::Copy(_) | Op::Tensor(_)
                 if touches(op) =>
             {
-                warp.rank.wrote(depth);
+                warp.rank.wrote(&calls);
             }
-            Op::Atomic(op) if op.d.iter().all(|&d| d == NONE) => warp.rank.wrote(depth),
-            Op::Multimem(op) if op.kind != MultimemKind::LoadReduce => warp.rank.wrote(depth),
+            Op::Atomic(op) if op.d.iter().all(|&d| d == NONE) => warp.rank.wrote(&calls),
+            Op::Multimem(op) if op.kind != MultimemKind::LoadReduce => warp.rank.wrote(&calls),
             Op::Call(_) => warp.rank.entered(depth + 1),
             Op::Return => {}
             _ if next <= pc && warp.rank.jumped(depth, next) => {
@@ -440,7 +470,10 @@ impl Exec<'_> {
         Ok(match place {
             data::Place::Global(a) => {
                 let device = self.block.device;
-                let ptr = self.memory.access(device, a + shift, bytes, writes)?;
+                let ptr = self
+                    .memory
+                    .access(device, a + shift, bytes, writes)
+                    .map_err(data::no_global)?;
                 // By the host's address: memory that is mapped twice is one.
                 Some((ptr as u64 & !7, (ptr as u64 & 7) as u8, ptr))
             }
