@@ -116,11 +116,11 @@ These forms of PTX ISA 9.0 touch global memory, or may, and are listed as **not 
 
 | form | why |
 |---|---|
-| bulk copies with `.im2col::w` or `.ignore_oob` | which bytes they touch is said in a way that is not followed |
+| bulk copies with `.im2col::w`, `.im2col::w::128` or `.ignore_oob` | which bytes they touch is said in a way that is not followed (ptxas 13.0 takes the first for sm_100, the second for sm_100a, both with two offsets, and the third nowhere) |
 | bulk copies whose size or coordinates are in other registers than 32-bit ones, whose offsets (`.im2col`) or byte mask (`.cp_mask`) in other than 16-bit ones, or whose map in another than a 64-bit one | what they touch is not understood |
 | `cp.async` whose size is no constant, or whose amount is in an operand of another type than a 32-bit register or a predicate | how much it reads is unknown |
 | `st.bulk` with a generic address | a bulk store; without a state space it may go anywhere |
-| `multimem.cp.*` (PTX 9.1) | the copy engine writes to the memory of several devices |
+| `multimem.cp.*` (PTX 9.1, which ptxas 13.0 doesn't take) | the copy engine writes to the memory of several devices |
 | `tex`, `tld4`, `suld`, `sust`, `sured` | the address comes from a texture or surface |
 | `wmma.load`, `wmma.store` with `.global` or a generic address | which thread accesses which element is not specified |
 | `tensormap.replace`, `tensormap.cp_fenceproxy` with `.global` or a generic address | they change a tensor map, which nothing else reads as data |

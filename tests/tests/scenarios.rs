@@ -92,6 +92,8 @@ scenarios! {
     graph_capture_racy,
     graph_child_fixed,
     graph_child_racy,
+    graph_dependent_fixed,
+    graph_dependent_racy,
     graph_edge_fixed,
     graph_in_stream_fixed,
     graph_in_stream_racy,
