@@ -303,10 +303,10 @@ impl Video {
         }
     }
 
-    /// Whether the second operation compares signed numbers.
+    /// Whether the second operation compares signed numbers: by the type of the result, or of a comparison's first operand.
     fn is_signed(&self) -> bool {
         match self.first {
-            First::Compare => self.signed[1] || self.signed[2],
+            First::Compare => self.signed[1],
             _ => self.signed[0],
         }
     }

@@ -134,6 +134,14 @@ fn not_numbers(out: &mut Vec<Form>) {
 }
 
 fn integers(out: &mut Vec<Form>) {
+    for ty in ["u16", "s16"] {
+        let op = format!("cvt.pack.sat.{ty}.s32");
+        out.push(Form::new(op, "b32", &["s32", "s32"]));
+    }
+    for ty in ["u8", "s8", "u4", "s4", "u2", "s2"] {
+        let op = format!("cvt.pack.sat.{ty}.s32.b32");
+        out.push(Form::new(op, "b32", &["s32", "s32", "b32"]));
+    }
     for ty in INTS {
         for op in ["add", "sub", "mul.lo", "mul.hi", "min", "max"] {
             out.push(Form::new(format!("{op}.{ty}"), ty, &[ty, ty]));

@@ -1,6 +1,6 @@
 //! Products of matrices, with elements small enough for exact sums: what is compared is where elements lie.
 
-use super::sparse;
+use super::{sparse, volta};
 use crate::kernel::{Kernel, Launch};
 use std::fmt::Write;
 
@@ -8,6 +8,7 @@ use std::fmt::Write;
 pub fn kernels() -> Vec<Kernel> {
     let mut out = Vec::new();
     mma(&mut out);
+    volta::kernels(&mut out);
     sparse::kernels(&mut out);
     wmma(&mut out);
     wgmma(&mut out);

@@ -8,6 +8,7 @@ mod matrix;
 mod sparse;
 mod tensor;
 mod video;
+mod volta;
 mod warp;
 mod windows;
 

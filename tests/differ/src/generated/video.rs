@@ -7,8 +7,64 @@ const TYPES: [&str; 2] = ["u32", "s32"];
 pub fn forms() -> Vec<Form> {
     let mut out = Vec::new();
     scalar(&mut out);
+    mixed(&mut out);
     packed(&mut out);
     out
+}
+
+/// Types that differ, with each second operation, saturated and not, on whole words.
+fn mixed(out: &mut Vec<Form>) {
+    let three: &[&'static str] = &["b32", "b32", "b32"];
+    let mut add = |op: String, d: &str, operands: &str| {
+        let name = format!("{op} D{d}, {operands}");
+        let body = format!("{op} D{d}, {operands};");
+        out.push(Form::with(name, body, "b32", three));
+    };
+    let types = ["s32.u32.u32", "u32.s32.s32", "s32.s32.u32", "u32.u32.s32"];
+    for op in ["vadd", "vsub", "vabsdiff", "vmin", "vmax"] {
+        for types in types {
+            for (tail, part) in [
+                (".min", ""),
+                (".max", ""),
+                (".sat.min", ""),
+                (".sat.max", ""),
+                (".sat", ".b3"),
+                (".sat", ".h0"),
+                (".sat", ".h1"),
+                ("", ".h1"),
+            ] {
+                add(format!("{op}.{types}{tail}"), part, "A, B, C");
+            }
+        }
+    }
+    for op in ["vshl", "vshr"] {
+        for types in ["s32.u32.u32", "u32.s32.u32"] {
+            for (tail, part) in [
+                (".sat.clamp.max", ""),
+                (".wrap.min", ""),
+                (".clamp.max", ""),
+                (".sat.wrap", ".b1"),
+                (".sat.clamp", ".h1"),
+            ] {
+                add(format!("{op}.{types}{tail}"), part, "A, B.b0, C");
+            }
+        }
+    }
+    for types in ["s32.u32.u32", "u32.s32.u32"] {
+        for tail in ["", ".sat", ".shr7", ".sat.shr15"] {
+            add(format!("vmad.{types}{tail}"), "", "A, B, C");
+            add(format!("vmad.{types}{tail}"), "", "A, B.h1, -C");
+            add(format!("vmad.{types}{tail}"), "", "-A, B, C");
+        }
+        for tail in [".po.sat", ".po.shr7"] {
+            add(format!("vmad.{types}{tail}"), "", "A, B, C");
+        }
+    }
+    for types in ["s32.u32", "u32.s32", "u32.u32"] {
+        for (tail, part) in [(".min", ""), (".max", ""), ("", ".h1"), ("", ".b2")] {
+            add(format!("vset.{types}.lt{tail}"), part, "A, B, C");
+        }
+    }
 }
 
 fn scalar(out: &mut Vec<Form>) {
