@@ -149,10 +149,18 @@ fn what_is_missing_has_a_name() {
             "multimem copies",
         ),
         (
-            "tex.cube.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%d1, {%r1, %r2, %r3, %r4}];",
-            "cube maps",
+            "tex.2dms.v4.f32.s32 {%r1, %r2, %r3, %r4}, [%d1, {%r1, %r2, %r3, %r4}];",
+            "several samples",
         ),
-        ("sured.b.add.1d.u32.trap [%d1, {%r1}], %r2;", "surfaces"),
+        (
+            "tex.cube.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%d1, {%r1, %r2, %r3, %r4}], %r2;",
+            "a depth to compare with",
+        ),
+        (
+            "suld.p.1d.v4.b32.trap {%r1, %r2, %r3, %r4}, [%d1, {%r1}];",
+            "surfaces",
+        ),
+        ("cvt.rs.f16x2.f32 %r1, %r2, %r3, %r4;", "cvt.rs"),
     ] {
         let mut b = Bench::new(&format!(
             ".visible .entry k() {{ .reg .b64 %d<4>; .reg .b32 %r<5>; {body} ret; }}"

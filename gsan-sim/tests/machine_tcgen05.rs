@@ -86,6 +86,101 @@ fn halves_through_tensor_memory() {
     assert!(found == expected);
 }
 
+/// Small numbers, and the bytes that stand for them.
+const E4M3: [(f32, u8); 8] = [
+    (0.0, 0),
+    (1.0, 0x38),
+    (-1.0, 0xb8),
+    (2.0, 0x40),
+    (-2.0, 0xc0),
+    (3.0, 0x44),
+    (0.5, 0x30),
+    (1.5, 0x3c),
+];
+const E5M2: [(f32, u8); 8] = [
+    (0.0, 0),
+    (1.0, 0x3c),
+    (-1.0, 0xbc),
+    (2.0, 0x40),
+    (-2.0, 0xc0),
+    (3.0, 0x42),
+    (0.5, 0x38),
+    (1.5, 0x3e),
+];
+const E2M1: [(f32, u8); 8] = [
+    (0.0, 8),
+    (0.5, 1),
+    (-1.0, 10),
+    (1.5, 3),
+    (-2.0, 12),
+    (3.0, 5),
+    (4.0, 6),
+    (-6.0, 15),
+];
+
+/// Triton's `dot_scaled`: a factor for 32 elements of a row of A and of a column of B, fp8 and fp4, alone and together.
+#[test]
+fn blocks_have_factors() {
+    for (text, k, types, shared) in [
+        (
+            include_str!("data/triton/dot_scaled_fp8.sm100.noloc.ptx"),
+            64,
+            [E5M2, E4M3],
+            16_384,
+        ),
+        (
+            include_str!("data/triton/dot_scaled_fp4.sm100.noloc.ptx"),
+            128,
+            [E2M1, E2M1],
+            16_384,
+        ),
+        (
+            include_str!("data/triton/dot_scaled_mixed.sm100.noloc.ptx"),
+            128,
+            [E2M1, E4M3],
+            20_992,
+        ),
+    ] {
+        let (m, n) = (128, 32);
+        let mut bench = Bench::new(text);
+        assert_eq!(bench.machine.unsupported(bench.module), []);
+        let element = |side: usize, line: usize, i: usize| {
+            types[side][(line * 5 + i * 3 + i / 8 + 7 * side) % 8]
+        };
+        let power = |side: usize, line: usize, block: usize| (line * 3 + block * 5 + side) % 7;
+        let mut arguments = Vec::new();
+        for (side, lines) in [m, n].into_iter().enumerate() {
+            let all = (0..lines * k).map(|x| element(side, x / k, x % k).1);
+            let all: Vec<u8> = all.collect();
+            // Two of four bits in a byte, the first one below.
+            let bytes = match types[side] == E2M1 {
+                true => all.chunks(2).map(|pair| pair[0] | pair[1] << 4).collect(),
+                false => all,
+            };
+            arguments.push(bench.buffer(&bytes));
+            let blocks = k / 32;
+            let factors: Vec<u8> = (0..lines * blocks)
+                .map(|x| 124 + power(side, x / blocks, x % blocks) as u8)
+                .collect();
+            arguments.push(bench.buffer(&factors));
+        }
+        let out = bench.words(&vec![0; m * n]);
+        let scratch = bench.words(&[0; 2]);
+        arguments.extend([out, scratch, scratch]);
+        bench.start("dot_scaled", [1; 3], [128, 1, 1], shared, &arguments);
+        bench.finish().unwrap();
+        for (at, found) in bench.read(out, m * n).into_iter().enumerate() {
+            let (row, column) = (at / n, at % n);
+            let value = |side: usize, line: usize, i: usize| {
+                let factor = 2f32.powi(power(side, line, i / 32) as i32 - 3);
+                element(side, line, i).0 * factor
+            };
+            let expected: f32 = (0..k).map(|i| value(0, row, i) * value(1, column, i)).sum();
+            assert_eq!(f32::from_bits(found), expected, "({row}, {column}) of {k}");
+        }
+    }
+}
+
 const HEADER: &str = ".version 8.6\n.target sm_100a\n.address_size 64\n";
 
 #[test]

@@ -64,7 +64,8 @@ driver_api! {
         let rank = rank as usize;
         require((1..=DIMENSIONS).contains(&rank) && promotion <= 3 && fill <= 1)?;
         let ty = TensorType::of_driver(ty).ok_or(Code::INVALID_VALUE)?;
-        // Interleaved tensors and swizzles by larger atoms are not simulated.
+        // Lines of 128 bytes in pieces of 32. Interleaved tensors, pieces of 64 bytes and exchanged ones of 8 are not simulated.
+        let (swizzle, piece) = if swizzle == 4 { (3, 32) } else { (swizzle, 16) };
         if interleave != 0 || swizzle > 3 {
             return Err(Code::NOT_SUPPORTED);
         }
@@ -77,6 +78,7 @@ driver_api! {
                 rank,
                 ty,
                 line,
+                piece,
                 nan: fill == 1,
                 extents: sizes(&extents, rank)?,
                 box_extents: boxes,
@@ -117,6 +119,7 @@ driver_api! {
                 rank,
                 ty,
                 line: line(address, channels, ty, swizzle, fill)?,
+                piece: 16,
                 nan: fill == 1,
                 extents: sizes(&extents, rank)?,
                 box_extents: [channels, pixels, 1, 1, 1],

@@ -70,6 +70,15 @@ impl Element {
         }
     }
 
+    /// Width where elements lie close together: those of four and six bits are read into eight.
+    pub fn narrow(self) -> u32 {
+        match self {
+            Element::E2m1Wide => 4,
+            Element::E2m3 | Element::E3m2 => 6,
+            _ => self.bits(),
+        }
+    }
+
     /// Elements in a register.
     pub fn per_register(self) -> usize {
         (32 / self.bits() as usize).max(1)

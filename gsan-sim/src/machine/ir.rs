@@ -12,7 +12,7 @@ mod flow;
 mod tensor_core;
 
 pub use flow::Passed;
-pub use tensor_core::{GroupProduct, MatrixOp, Role, Scales, Tcgen, TensorShape};
+pub use tensor_core::{GroupProduct, MatrixOp, Role, Scales, Tcgen, TensorScales, TensorShape};
 
 /// A 64-bit register slot of the frame, or with [`CONSTANT`] a row of the program's constants.
 pub type Src = u32;
@@ -706,6 +706,33 @@ pub enum Geometry {
     Three,
     LayersOfOne,
     LayersOfTwo,
+    Cube,
+    LayersOfCube,
+}
+
+impl Geometry {
+    /// How many words say where; the first one of several layers is one's number.
+    pub fn words(self) -> usize {
+        match self {
+            Geometry::One => 1,
+            Geometry::Two | Geometry::LayersOfOne => 2,
+            Geometry::Three | Geometry::LayersOfTwo | Geometry::Cube => 3,
+            Geometry::LayersOfCube => 4,
+        }
+    }
+
+    /// Whether there are layers.
+    pub fn is_layered(self) -> bool {
+        matches!(
+            self,
+            Geometry::LayersOfOne | Geometry::LayersOfTwo | Geometry::LayersOfCube
+        )
+    }
+
+    /// Whether a read gives a direction.
+    pub fn is_cube(self) -> bool {
+        matches!(self, Geometry::Cube | Geometry::LayersOfCube)
+    }
 }
 
 /// What becomes of a surface's coordinate outside.
@@ -734,11 +761,35 @@ pub enum TextureKind {
         /// Where the coordinates lead nowhere.
         outside: Outside,
     },
-    /// How many texels there are in that direction.
+    /// A texel from registers of 32 bits, as the surface has it (`sust.p`).
+    Formatted(Outside),
+    /// `sured`.
+    Reduce {
+        /// What is done.
+        op: AtomicOp,
+        /// Of what; the surface says whether it is signed where the coordinates count texels.
+        ty: Ty,
+        /// Whether they do; or else bytes.
+        formatted: bool,
+        /// Where they lead nowhere.
+        outside: Outside,
+    },
+    /// How many texels there are in that direction, of a level (`txq`, `suq`).
     Extent(usize),
 }
 
-/// `tex`, `tld4`, `suld`, `sust`, `txq`, `suq`.
+/// The level of detail of a read.
+#[derive(Debug)]
+pub enum DetailOp {
+    /// That of no derivative.
+    Base,
+    /// `.level`.
+    Level(Src),
+    /// `.grad`: how the coordinates change, in two directions.
+    Steps([Box<[Src]>; 2]),
+}
+
+/// `tex`, `tld4`, `txq`, `suld`, `sust`, `sured`, `suq`.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub struct TextureOp {
@@ -747,6 +798,9 @@ pub struct TextureOp {
     /// The object's handle.
     pub object: Src,
     pub at: Box<[Src]>,
+    pub detail: DetailOp,
+    /// Texels further on.
+    pub offset: Box<[Src]>,
     pub store: bool,
     /// Registers of the result, or with `store` what is stored.
     pub values: Box<[u32]>,

@@ -12,6 +12,7 @@
 //! | 11 | swizzle: 0, 32, 64, 128 bytes |
 //! | 12 | fill: 0 zeros, 1 NaN |
 //! | 13 | 0 boxes, 1 windows (`.im2col`: the box's first two fields are channels and pixels) |
+//! | 14 | how much the swizzle leaves together: 0: 16 bytes, 1: 32 (lines of 128 bytes) |
 //! | 16–35 | extents, 5 × u32 |
 //! | 36–55 | box, 5 × u32 |
 //! | 56–75 | element strides, 5 × u32 (0 counts as 1) |
@@ -37,6 +38,7 @@ pub fn field(name: &str, index: u32) -> Option<(i64, u8)> {
         "interleave_layout" => (10, 1, 1),
         "swizzle_mode" => (11, 1, 1),
         "fill_mode" => (12, 1, 1),
+        "swizzle_atomicity" => (14, 1, 1),
         "global_dim" => (16, 4, 5),
         "box_dim" => (36, 4, 5),
         "element_stride" => (56, 4, 5),
@@ -161,8 +163,10 @@ pub struct TensorMap {
     pub rank: usize,
     /// Of the elements.
     pub ty: TensorType,
-    /// Bytes after which the permutation of 16-byte pieces in shared memory repeats; 16: none.
+    /// Bytes after which the permutation of pieces in shared memory repeats; 16: none.
     pub line: u64,
+    /// Bytes of a piece: 16, or with lines of 128 bytes 32.
+    pub piece: u64,
     /// Whether NaN, not zero, stands for what lies outside.
     pub nan: bool,
     /// Elements of each dimension.
@@ -205,6 +209,7 @@ impl TensorMap {
             0,
             u64::from((self.line / 16).trailing_zeros()),
         );
+        put("swizzle_atomicity", 0, u64::from(self.piece > 16));
         put("fill_mode", 0, u64::from(self.nan));
         for i in 0..self.rank.min(DIMENSIONS) {
             put("global_dim", i, u64::from(self.extents[i]));
@@ -248,6 +253,12 @@ impl TensorMap {
                 get("interleave_layout", 0)
             ));
         }
+        let atomicity = get("swizzle_atomicity", 0);
+        if atomicity > 1 || atomicity == 1 && swizzle != 3 {
+            return Err(format!(
+                "tensor map with swizzle mode {swizzle}, swizzle atomicity {atomicity}"
+            ));
+        }
         let each = |name: &str, least: u32| {
             std::array::from_fn(|i| {
                 if i < rank {
@@ -268,6 +279,7 @@ impl TensorMap {
             rank,
             ty,
             line: 16 << swizzle,
+            piece: 16 << atomicity,
             nan: get("fill_mode", 0) != 0,
             extents: each("global_dim", 0),
             box_extents: each("box_dim", 1),
@@ -360,7 +372,8 @@ impl TensorMap {
     /// Where byte `offset` of a row lies whose first byte, were it not permuted, is at shared address `start`.
     pub fn shared(&self, start: u64, offset: u64) -> u64 {
         let at = start.wrapping_add(offset);
-        at ^ (at >> 7 & (self.line / 16 - 1)) << 4
+        let piece = at >> 7 & (self.line / self.piece).saturating_sub(1);
+        at ^ (piece * self.piece)
     }
 
     /// The bits of an element outside.
@@ -383,6 +396,7 @@ mod tests {
             rank: 3,
             ty: TensorType::F32,
             line: 64,
+            piece: 16,
             nan: true,
             extents: [10, 5, 3, 1, 1],
             box_extents: [16, 4, 3, 1, 1],
@@ -470,5 +484,20 @@ mod tests {
         assert_eq!(m.shared(0x400, 0), 0x400);
         assert_eq!(m.shared(0x400, 128), 0x400 + 128 + 16);
         assert_eq!(m.shared(0x400, 3 * 128 + 16), 0x400 + 3 * 128 + 32);
+        // Pieces of 32 bytes: as CUTLASS's `Swizzle<2, 5, 2>`.
+        let m = TensorMap {
+            line: 128,
+            piece: 32,
+            ..map()
+        };
+        assert_eq!(TensorMap::decode(&m.encode()), Ok(m.clone()));
+        assert_eq!(m.shared(0x400, 128 + 48), 0x400 + 128 + 16);
+        assert_eq!(m.shared(0x400, 6 * 128), 0x400 + 6 * 128 + 64);
+        let mut bytes = m.encode();
+        for (mode, atomicity) in [(2, 1), (3, 2), (3, 3)] {
+            (bytes[11], bytes[14]) = (mode, atomicity);
+            let why = TensorMap::decode(&bytes).unwrap_err();
+            assert!(why.contains("swizzle atomicity"), "{why}");
+        }
     }
 }

@@ -1,64 +1,15 @@
 //! Textures and surfaces: images in memory, and what a kernel reads of them.
 //!
 //! As the CUDA programming guide has it: a point's texel is the floor of its coordinate, a filtered one is mixed from its
-//! neighbours with weights of eight bits. Cube maps, mipmaps and sRGB are not there; a level of detail changes nothing.
+//! neighbours with weights of eight bits. `cuda-lazy/tests/images.rs` compares with what an H200 finds.
 
-use super::alu::round::F16;
+mod channel;
+mod cube;
+mod detail;
+mod mix;
 
-/// Elements of a texel's channels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Channel {
-    U8,
-    U16,
-    U32,
-    S8,
-    S16,
-    S32,
-    F16,
-    F32,
-}
-
-impl Channel {
-    /// By `CUarray_format`.
-    pub fn of_driver(number: u32) -> Option<Channel> {
-        Some(match number {
-            1 => Channel::U8,
-            2 => Channel::U16,
-            3 => Channel::U32,
-            8 => Channel::S8,
-            9 => Channel::S16,
-            10 => Channel::S32,
-            0x10 => Channel::F16,
-            0x20 => Channel::F32,
-            _ => return None,
-        })
-    }
-
-    /// Bytes.
-    pub fn bytes(self) -> u64 {
-        match self {
-            Channel::U8 | Channel::S8 => 1,
-            Channel::U16 | Channel::S16 | Channel::F16 => 2,
-            _ => 4,
-        }
-    }
-
-    /// Its bits as a register has them; `normalized`: 8 and 16 bits stand for 0 to 1, or −1 to 1.
-    fn widen(self, bits: u64, normalized: bool) -> u32 {
-        let bits = bits as u32;
-        let float = |x: f32| if normalized { Some(x.to_bits()) } else { None };
-        let scaled = |n: i16, most: f32| float((f32::from(n) / most).max(-1.0));
-        match self {
-            Channel::U8 => float(bits as f32 / 255.0).unwrap_or(bits),
-            Channel::U16 => float(bits as f32 / 65535.0).unwrap_or(bits),
-            Channel::S8 => scaled(i16::from(bits as i8), 127.0).unwrap_or(bits as i8 as u32),
-            Channel::S16 => scaled(bits as i16, 32767.0).unwrap_or(bits as i16 as u32),
-            Channel::F16 => (F16.decode(bits & 0xffff) as f32).to_bits(),
-            Channel::U32 | Channel::S32 | Channel::F32 => bits,
-        }
-    }
-}
+pub use channel::Channel;
+pub use detail::Detail;
 
 /// What a coordinate outside becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +30,8 @@ pub struct Image {
     pub extents: [u64; 3],
     /// Whether the last extent counts layers.
     pub layered: bool,
+    /// Whether it counts a cube's faces, six for each layer.
+    pub cube: bool,
     /// Bytes from row to row and from slice to slice.
     pub pitch: u64,
     /// The same.
@@ -103,6 +56,17 @@ impl Image {
             .then(|| self.byte(x as u64 * self.texel(), y, z))
     }
 
+    /// How many dimensions have coordinates of their own.
+    pub fn dimensions(&self) -> usize {
+        let [_, h, d] = self.extents;
+        match (h, d) {
+            (0, _) => 1,
+            (_, 0) => 2,
+            _ if self.layered || self.cube => 2,
+            _ => 3,
+        }
+    }
+
     /// Where a byte of a row lies.
     pub fn byte(&self, x: u64, y: i64, z: i64) -> u64 {
         self.address
@@ -112,138 +76,249 @@ impl Image {
     }
 }
 
-/// An image and how it is read.
+/// An image, or a mipmap of several, and how it is read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Texture {
-    /// What is read.
-    pub image: Image,
+    /// What is read, the largest first: at least one.
+    pub levels: Vec<Image>,
+    /// Which of them.
+    pub detail: Detail,
     /// Of each dimension.
     pub edges: [Edge; 3],
     /// Neighbours are mixed.
     pub linear: bool,
+    /// A cube's faces are mixed where they meet.
+    pub seamless: bool,
     /// Coordinates go from 0 to 1.
     pub normalized: bool,
     /// Narrow integers are read as such, not as fractions.
     pub integers: bool,
+    /// Bytes are sRGB.
+    pub srgb: bool,
+    /// More than one sample along the longer step is asked for.
+    pub anisotropic: bool,
     /// What lies outside.
     pub border: [f32; 4],
     /// It is linear memory, or may be written: no coordinates but whole numbers.
     pub plain: bool,
 }
 
-/// Which texels make up a result, and their weights: nowhere is the border.
-pub type Mix = Vec<(Option<u64>, f64)>;
+/// Which texels make up a result, and their weights, of 256: nowhere is the border.
+pub type Mix = Vec<(Option<u64>, u32)>;
+
+/// Where a read is.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Point {
+    /// Coordinates, or a direction.
+    pub at: [f64; 3],
+    /// Of layers.
+    pub layer: f64,
+    /// It is a direction.
+    pub cube: bool,
+    /// Texels further on.
+    pub offset: [i64; 3],
+}
+
+/// The level of detail of a read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Level {
+    /// That of no derivative.
+    Base,
+    /// As the instruction says.
+    Given(f64),
+    /// How the coordinates change from one point to two others.
+    Steps([[f64; 3]; 2]),
+}
 
 impl Texture {
-    /// The texels of a read at whole coordinates.
-    pub fn fetch(&self, at: [i64; 3]) -> Mix {
+    /// The largest image.
+    pub fn image(&self) -> &Image {
+        &self.levels[0]
+    }
+
+    /// The texel of a read at whole coordinates of a level; nothing where there is no such level.
+    pub fn fetch(&self, at: [i64; 3], level: i64) -> Option<Mix> {
+        let image = self.levels.get(usize::try_from(level).ok()?)?;
         if self.plain {
-            return vec![(self.image.at(at), 1.0)];
+            return Some(vec![(image.at(at), mix::WHOLE)]);
         }
         let mut place = [0; 3];
         for (i, p) in place.iter_mut().enumerate() {
-            match self.wrap(at[i], i) {
+            match self.wrap(image, at[i], i) {
                 Some(x) => *p = x,
-                None => return vec![(None, 1.0)],
+                None => return Some(vec![(None, mix::WHOLE)]),
             }
         }
-        vec![(self.image.at(place), 1.0)]
+        Some(vec![(image.at(place), mix::WHOLE)])
     }
 
-    /// The texels of a read at a point. With layers, the last coordinate is one's number.
-    pub fn sample(&self, at: [f64; 3]) -> Mix {
-        let dimensions = self.dimensions();
-        let scaled: Vec<f64> = (0..dimensions).map(|i| self.scale(at[i], i)).collect();
-        let layer = self.layer(at[2]);
+    /// The texels of a read at a point.
+    pub fn sample(&self, point: &Point, level: Level) -> Mix {
+        let level = match level {
+            Level::Base => None,
+            Level::Given(level) => Some(level),
+            Level::Steps(steps) => Some(detail::of_steps(
+                steps.map(|step| self.in_texels(point, step)),
+            )),
+        };
         let mut out = Vec::new();
-        if !self.linear {
-            let place = |i: usize| scaled.get(i).map_or(0, |x| floor(*x));
-            return vec![(self.place([place(0), place(1), place(2)], layer), 1.0)];
-        }
-        // Corners of the cell between texels' centres, and weights of eight bits behind the point.
-        let base: Vec<i64> = scaled.iter().map(|x| floor(x - 0.5)).collect();
-        let weight: Vec<f64> = scaled
-            .iter()
-            .zip(&base)
-            .map(|(x, b)| ((x - 0.5 - *b as f64) * 256.0).round_ties_even() / 256.0)
-            .collect();
-        for corner in 0..1usize << dimensions {
-            let mut place = [0; 3];
-            let mut share = 1.0;
-            for i in 0..dimensions {
-                let upper = corner >> i & 1 == 1;
-                place[i] = base[i] + i64::from(upper);
-                share *= if upper { weight[i] } else { 1.0 - weight[i] };
+        for (n, share) in self.detail.levels(level, self.levels.len()) {
+            if share > 0 {
+                self.of_image(&self.levels[n], point, share, &mut out);
             }
-            out.push((self.place(place, layer), share));
         }
         out
     }
 
-    /// The four texels around a point, in `tld4`'s order.
-    pub fn gather(&self, at: [f64; 3]) -> [Option<u64>; 4] {
-        let base = [0, 1].map(|i| floor(self.scale(at[i], i) - 0.5));
-        let layer = self.layer(at[2]);
-        [[0, 1], [1, 1], [1, 0], [0, 0]]
-            .map(|[x, y]| self.place([base[0] + x, base[1] + y, 0], layer))
+    /// A step at a point, in texels of the largest image.
+    fn in_texels(&self, point: &Point, step: [f64; 3]) -> [f64; 3] {
+        let image = self.image();
+        let size = |i: usize| match self.normalized || point.cube {
+            true => image.extents[i].max(1) as f64,
+            false => 1.0,
+        };
+        if point.cube {
+            let [s, t] = cube::slope(point.at, step);
+            return [s * size(0), t * size(1), 0.0];
+        }
+        let dimensions = image.dimensions();
+        [0, 1, 2].map(|i| {
+            if i < dimensions {
+                step[i] * size(i)
+            } else {
+                0.0
+            }
+        })
     }
 
-    /// A mix of values of a channel, as a register has it. Texels come as the bits that lie there.
-    pub fn channel(&self, mix: &[(Option<u64>, f64)], n: usize) -> u32 {
-        let channel = self.image.channel;
-        let one = |texel: &Option<u64>| match texel {
-            None if self.is_integer() => self.border[n] as i64 as u32,
-            None => self.border[n].to_bits(),
-            // What a texel has no channel for: zero, and one for the last.
-            Some(_) if n as u64 >= self.image.channels => match (n, self.is_integer()) {
-                (3, true) => 1,
-                (3, false) => 1f32.to_bits(),
-                _ => 0,
-            },
-            Some(bits) => channel.widen(*bits, !self.integers),
+    /// The texels of one level, whose weights sum up to `whole`.
+    fn of_image(&self, image: &Image, point: &Point, whole: u32, out: &mut Mix) {
+        let (face, scaled) = self.scaled(image, point);
+        if !self.linear {
+            let texel = [0, 1, 2].map(|i| floor(scaled[i]) + point.offset[i]);
+            out.push((self.texel(image, point, face, texel), whole));
+            return;
+        }
+        // Corners of the cell between texels' centres.
+        let dimensions = image.dimensions();
+        let cell = scaled.map(mix::neighbours);
+        let shares = cell.map(|(_, share)| share);
+        let mut weights = mix::weights(whole, &shares[..dimensions]);
+        let place = |corner: usize| {
+            [0, 1, 2].map(|i| cell[i].0 + (corner >> i & 1) as i64 + point.offset[i])
         };
-        match mix {
-            [(texel, _)] => one(texel),
-            _ => {
-                let sum: f64 = mix
-                    .iter()
-                    .map(|(texel, share)| f64::from(f32::from_bits(one(texel))) * share)
-                    .sum();
-                (sum as f32).to_bits()
+        if self.seamless && point.cube {
+            self.close_corner(image, face, &mut weights, place);
+        }
+        for (corner, weight) in weights.into_iter().enumerate() {
+            out.push((self.texel(image, point, face, place(corner)), weight));
+        }
+    }
+
+    /// Where three faces meet there is no fourth texel: the others share its weight.
+    fn close_corner(
+        &self,
+        image: &Image,
+        face: usize,
+        weights: &mut [u32],
+        place: impl Fn(usize) -> [i64; 3],
+    ) {
+        let n = image.extents[0] as i64;
+        let missing = (0..weights.len()).find(|&corner| {
+            let [x, y, _] = place(corner);
+            cube::neighbour(face, [x, y], n).is_none()
+        });
+        if let Some(missing) = missing {
+            let weight = std::mem::take(&mut weights[missing]);
+            for (corner, w) in weights.iter_mut().enumerate() {
+                *w += match corner ^ missing {
+                    0 => 0,
+                    // The face's own one is across.
+                    3 => weight - 2 * (weight / 3),
+                    _ => weight / 3,
+                };
             }
         }
     }
 
+    /// The four texels around a point, in `tld4`'s order.
+    pub fn gather(&self, point: &Point) -> [Option<u64>; 4] {
+        let image = self.image();
+        let (face, scaled) = self.scaled(image, point);
+        let base = [0, 1].map(|i| floor(scaled[i] - 0.5) + point.offset[i]);
+        [[0, 1], [1, 1], [1, 0], [0, 0]]
+            .map(|[x, y]| self.texel(image, point, face, [base[0] + x, base[1] + y, 0]))
+    }
+
+    /// A mix of values of a channel, as a register has it. Texels come as the bits that lie there.
+    pub fn channel(&self, mix: &[(Option<u64>, u32)], n: usize) -> u32 {
+        let (channel, integer) = (self.image().channel, self.is_integer());
+        let is_light = self.srgb && n < 3 && channel == Channel::U8 && !integer;
+        let one = |texel: &Option<u64>| match texel {
+            None if integer => self.border[n] as i64 as u32,
+            None => self.border[n].to_bits(),
+            // What a texel has no channel for: zero, and one for the last.
+            Some(_) if n as u64 >= self.image().channels => match (n, integer) {
+                (3, true) => 1,
+                (3, false) => 1f32.to_bits(),
+                _ => 0,
+            },
+            Some(bits) => {
+                let value = channel.widen(*bits, !self.integers);
+                match is_light {
+                    true => mix::light(f32::from_bits(value)).to_bits(),
+                    false => value,
+                }
+            }
+        };
+        if let [(texel, _)] = mix {
+            return one(texel);
+        }
+        let values = mix.iter().map(|(texel, weight)| (one(texel), *weight));
+        if integer {
+            let signed = channel.is_signed();
+            let wide = |x: u32| {
+                if signed {
+                    i64::from(x as i32)
+                } else {
+                    x.into()
+                }
+            };
+            return mix::integer(channel, values.map(|(x, weight)| (wide(x), weight)));
+        }
+        let values = values.map(|(x, weight)| (f32::from_bits(x), weight));
+        mix::float(channel, is_light, values).to_bits()
+    }
+
     /// Whether a read gives integers.
     pub fn is_integer(&self) -> bool {
-        match self.image.channel {
+        match self.image().channel {
             Channel::F16 | Channel::F32 => false,
             Channel::U32 | Channel::S32 => true,
             _ => self.integers,
         }
     }
 
-    /// Dimensions that have coordinates.
-    pub fn dimensions(&self) -> usize {
-        let [_, h, d] = self.image.extents;
-        match (h, d) {
-            (0, _) => 1,
-            (_, 0) => 2,
-            _ if self.image.layered => 2,
-            _ => 3,
+    /// A face, and coordinates in texels.
+    fn scaled(&self, image: &Image, point: &Point) -> (usize, [f64; 3]) {
+        if point.cube {
+            let spot = cube::spot(point.at);
+            let [s, t] = [0, 1].map(|i| spot.place[i] * image.extents[i].max(1) as f64);
+            return (spot.face, [s, t, 0.0]);
         }
+        let scaled = |i: usize| self.scale(image, point.at[i], i);
+        let dimensions = image.dimensions();
+        (
+            0,
+            [0, 1, 2].map(|i| if i < dimensions { scaled(i) } else { 0.0 }),
+        )
     }
 
-    fn layer(&self, at: f64) -> Option<i64> {
-        let last = self.image.extents[2].max(1) as i64 - 1;
-        self.image.layered.then(|| floor(at).clamp(0, last))
-    }
-
-    fn scale(&self, x: f64, i: usize) -> f64 {
+    fn scale(&self, image: &Image, x: f64, i: usize) -> f64 {
         if !self.normalized {
             return x;
         }
-        let n = self.image.extents[i].max(1) as f64;
+        let n = image.extents[i].max(1) as f64;
         match self.edges[i] {
             Edge::Wrap => (x - x.floor()) * n,
             Edge::Mirror if x.floor() % 2.0 == 0.0 => (x - x.floor()) * n,
@@ -252,8 +327,8 @@ impl Texture {
         }
     }
 
-    fn wrap(&self, x: i64, i: usize) -> Option<i64> {
-        let n = self.image.extents[i].max(1) as i64;
+    fn wrap(&self, image: &Image, x: i64, i: usize) -> Option<i64> {
+        let n = image.extents[i].max(1) as i64;
         match self.edges[i] {
             Edge::Border => (0..n).contains(&x).then_some(x),
             Edge::Wrap if self.normalized => Some(x.rem_euclid(n)),
@@ -261,15 +336,33 @@ impl Texture {
         }
     }
 
-    fn place(&self, at: [i64; 3], layer: Option<i64>) -> Option<u64> {
-        let mut place = [0; 3];
-        for i in 0..self.dimensions() {
-            place[i] = self.wrap(at[i], i)?;
+    /// Where a texel lies, in the layer or face that the point says.
+    fn texel(&self, image: &Image, point: &Point, face: usize, at: [i64; 3]) -> Option<u64> {
+        let faces = if point.cube { 6 } else { 1 };
+        let last = (image.extents[2].max(1) / faces).max(1) as i64 - 1;
+        let layer = floor(point.layer).clamp(0, last);
+        if point.cube {
+            let (face, [x, y]) = self.on_faces(image, face, [at[0], at[1]]);
+            return image.at([x, y, 6 * layer + face as i64]);
         }
-        if let Some(layer) = layer {
+        let mut place = [0; 3];
+        for i in 0..image.dimensions() {
+            place[i] = self.wrap(image, at[i], i)?;
+        }
+        if image.layered {
             place[2] = layer;
         }
-        self.image.at(place)
+        image.at(place)
+    }
+
+    /// A texel of a cube that may lie beyond its face.
+    fn on_faces(&self, image: &Image, face: usize, at: [i64; 2]) -> (usize, [i64; 2]) {
+        let n = image.extents[0] as i64;
+        let clamped = || (face, at.map(|x| x.clamp(0, n - 1)));
+        match self.seamless {
+            true => cube::neighbour(face, at, n).unwrap_or_else(clamped),
+            false => clamped(),
+        }
     }
 }
 
@@ -288,15 +381,20 @@ mod tests {
 
     fn texture() -> Texture {
         Texture {
-            image: Image {
+            levels: vec![Image {
                 address: 0x1000,
                 extents: [4, 2, 0],
                 layered: false,
+                cube: false,
                 pitch: 64,
                 slice: 128,
                 channel: Channel::F32,
                 channels: 1,
-            },
+            }],
+            detail: Detail::NONE,
+            seamless: false,
+            srgb: false,
+            anisotropic: false,
             edges: [Edge::Clamp; 3],
             linear: false,
             normalized: false,
@@ -306,28 +404,36 @@ mod tests {
         }
     }
 
+    fn sample(t: &Texture, at: [f64; 3]) -> Mix {
+        let point = Point {
+            at,
+            ..Point::default()
+        };
+        t.sample(&point, Level::Base)
+    }
+
     #[test]
     fn points_are_texels_floors() {
         let mut t = texture();
-        assert_eq!(t.sample([1.9, 1.2, 0.0]), [(Some(0x1000 + 4 + 64), 1.0)]);
-        assert_eq!(t.sample([-3.0, 7.0, 0.0]), [(Some(0x1000 + 64), 1.0)]);
+        assert_eq!(sample(&t, [1.9, 1.2, 0.0]), [(Some(0x1000 + 4 + 64), 256)]);
+        assert_eq!(sample(&t, [-3.0, 7.0, 0.0]), [(Some(0x1000 + 64), 256)]);
         t.edges = [Edge::Border; 3];
-        assert_eq!(t.sample([-3.0, 0.0, 0.0]), [(None, 1.0)]);
-        assert_eq!(f32::from_bits(t.channel(&[(None, 1.0)], 0)), 9.0);
+        assert_eq!(sample(&t, [-3.0, 0.0, 0.0]), [(None, 256)]);
+        assert_eq!(f32::from_bits(t.channel(&[(None, 256)], 0)), 9.0);
         t.edges = [Edge::Wrap; 3];
         t.normalized = true;
-        assert_eq!(t.sample([1.3, 0.0, 0.0]), [(Some(0x1000 + 4), 1.0)]);
+        assert_eq!(sample(&t, [1.3, 0.0, 0.0]), [(Some(0x1000 + 4), 256)]);
         t.edges = [Edge::Mirror; 3];
-        assert_eq!(t.sample([1.3, 0.0, 0.0]), [(Some(0x1000 + 8), 1.0)]);
+        assert_eq!(sample(&t, [1.3, 0.0, 0.0]), [(Some(0x1000 + 8), 256)]);
     }
 
     #[test]
     fn filters_mix_neighbours() {
         let mut t = texture();
         t.linear = true;
-        let mix = t.sample([1.75, 0.5, 0.0]);
-        let shares: Vec<f64> = mix.iter().map(|m| m.1).collect();
-        assert_eq!(shares, [0.75, 0.25, 0.0, 0.0]);
+        let mix = sample(&t, [1.75, 0.5, 0.0]);
+        let shares: Vec<u32> = mix.iter().map(|m| m.1).collect();
+        assert_eq!(shares, [192, 64, 0, 0]);
         assert_eq!(mix[1].0, Some(0x1008));
         let values: Mix = mix
             .iter()

@@ -91,17 +91,49 @@ impl Exec<'_> {
         transposed: bool,
         negate: bool,
     ) -> Result<Vec<f64>, Halt> {
-        let bytes = u64::from(element.bits() / 8).max(1);
         let sign = if negate { -1.0 } else { 1.0 };
         let mut out = Vec::with_capacity(count * depth);
         for i in first..first + count {
             for k in 0..depth {
-                let address = d.address(i as u64, k as u64, element.bits(), transposed);
-                let bits = self.shared_word(address, bytes)?;
+                let bits = self.described_one(d, element, [i as u64, k as u64], transposed)?;
                 out.push(sign * element.decode(bits));
             }
         }
         Ok(out)
+    }
+
+    /// An element's bits, as a register has them.
+    fn described_one(
+        &self,
+        d: Descriptor,
+        element: Element,
+        [i, k]: [u64; 2],
+        transposed: bool,
+    ) -> Result<u64, Halt> {
+        let (bits, narrow) = (element.bits(), element.narrow());
+        if bits >= 8 && narrow == bits {
+            let address = d.address(i, k, bits, transposed);
+            return self.shared_word(address, u64::from(bits / 8));
+        }
+        if transposed {
+            return Err(Halt::Unsupported(
+                "a transposed matrix of elements of four or six bits".to_string(),
+            ));
+        }
+        // Of those that become bytes 16 lie together, followed by nothing up to 16 bytes.
+        let (first, container) = if bits == 8 { (k % 16, 8) } else { (0, bits) };
+        let at = match first {
+            0 => k * u64::from(bits) % 8,
+            n => n * u64::from(narrow),
+        };
+        let address = d.address(i, k - first, container, false) + at / 8;
+        let mut word = self.shared_word(address, 1)?;
+        if at % 8 + u64::from(narrow) > 8 {
+            word |= self.shared_word(address + 1, 1)? << 8;
+        }
+        let found = word >> (at % 8) & ((1 << narrow) - 1);
+        // Four bits lie in the middle of eight.
+        Ok(found << if element == Element::E2m1Wide { 2 } else { 0 })
     }
 
     /// A little-endian word of at most 8 bytes of the block's own shared memory.

@@ -19,6 +19,7 @@ mod printf;
 mod product;
 pub mod sparse;
 mod special;
+mod surface;
 mod tcgen05;
 mod tensor;
 mod texture;

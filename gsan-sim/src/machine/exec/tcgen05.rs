@@ -6,7 +6,8 @@
 
 use super::descriptor::Descriptor;
 use super::{Exec, Failed, Halt, predicate, write};
-use crate::machine::alu::lanes;
+use crate::machine::alu::round::E4M3;
+use crate::machine::alu::{lanes, packed};
 use crate::machine::element::{Element, Product};
 use crate::machine::ir::{Space, Tcgen, TensorShape};
 use crate::machine::state::Warp;
@@ -207,6 +208,7 @@ impl Exec<'_> {
             accumulate,
             masked,
             scale,
+            blocks,
         } = op
         else {
             return Ok(());
@@ -217,18 +219,24 @@ impl Exec<'_> {
             .map(|&m| self.row(warp, frame, m)[l])
             .collect();
         let value = |s: u32| self.row(warp, frame, s)[l];
-        let i = InstructionDescriptor::new(value(*instruction) as u32, *kind)?;
+        let word = value(*instruction) as u32;
+        let i = InstructionDescriptor::new(word, *kind, blocks.is_some())?;
         let p = i.product;
         let d = self.addresses(warp, frame, *d)[l] as u32;
         let b = Descriptor::tcgen05(value(*b))?;
         let a_word = value(*a);
         let accumulate = predicate(warp, frame, *accumulate) >> l & 1 == 1;
-        let b = self.described(b, p.b, 0, p.columns, p.depth, i.transposed[1], i.negate[1])?;
+        let mut b = self.described(b, p.b, 0, p.columns, p.depth, i.transposed[1], i.negate[1])?;
         let lane_of = |m: usize| match p.rows {
             64 => (32 * (m / 16) + m % 16) as u32,
             _ => m as u32,
         };
-        let a = if *a_in_tensor_memory {
+        let mut a = if *a_in_tensor_memory {
+            if p.a.narrow() < 8 {
+                return Err(Halt::Unsupported(
+                    "elements of four or six bits in tensor memory".to_string(),
+                ));
+            }
             let base = a_word as u32;
             let per = p.a.per_register();
             let mut out = Vec::with_capacity(p.rows * p.depth);
@@ -247,6 +255,15 @@ impl Exec<'_> {
             let a = Descriptor::tcgen05(a_word)?;
             self.described(a, p.a, 0, p.rows, p.depth, i.transposed[0], i.negate[0])?
         };
+        if let Some(blocks) = blocks {
+            for (values, addr, id) in [
+                (&mut a, blocks.a, i.factors[0]),
+                (&mut b, blocks.b, i.factors[1]),
+            ] {
+                let base = self.addresses(warp, frame, addr)[l] as u32;
+                self.scale_blocks(values, p.depth, base, id, blocks.count, i.powers)?;
+            }
+        }
         let at = |m: usize, n: usize| (d >> 16, (d & 0xffff) + n as u32, lane_of(m));
         // All of D must be there before anything is written.
         let mut cells = Vec::with_capacity(p.rows * p.columns);
@@ -281,15 +298,49 @@ impl Exec<'_> {
     }
 }
 
+impl Exec<'_> {
+    /// Multiplies the blocks of each row (of a column) by their factors: those of 32 rows are the bytes of a column of tensor memory,
+    /// from `first` on.
+    fn scale_blocks(
+        &self,
+        values: &mut [f64],
+        depth: usize,
+        base: u32,
+        first: u32,
+        count: usize,
+        powers: bool,
+    ) -> Result<(), Halt> {
+        if first as usize + count > 4 {
+            return illegal(format!("{count} factors from byte {first} of four"));
+        }
+        for (row, values) in (0..).zip(values.chunks_mut(depth)) {
+            let cell = self.place((base >> 16) + row % 32, (base & 0xffff) + row / 32)?;
+            let word = self.block.tensor[cell];
+            for (block, values) in (0..).zip(values.chunks_mut(depth / count)) {
+                let bits = word >> (8 * (first + block)) & 0xff;
+                let factor = match powers {
+                    true => packed::power(bits),
+                    false => E4M3.decode(bits & 0x7f),
+                };
+                values.iter_mut().for_each(|x| *x *= factor);
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What the 32-bit instruction descriptor says.
 struct InstructionDescriptor {
     product: Product,
     negate: [bool; 2],
     transposed: [bool; 2],
+    /// With factors: the byte of A's and B's first ones, and whether they are powers of two.
+    factors: [u32; 2],
+    powers: bool,
 }
 
 impl InstructionDescriptor {
-    fn new(bits: u32, kind: Element) -> Result<InstructionDescriptor, Halt> {
+    fn new(bits: u32, kind: Element, scaled: bool) -> Result<InstructionDescriptor, Halt> {
         let field = |from: u32, width: u32| bits >> from & ((1 << width) - 1);
         let operand = |n: u32| {
             Some(match (kind, n) {
@@ -298,12 +349,17 @@ impl InstructionDescriptor {
                 (Element::F16, 1) => Element::Bf16,
                 (Element::E4m3, 0) => Element::E4m3,
                 (Element::E4m3, 1) => Element::E5m2,
+                (Element::E4m3, 3) => Element::E2m3,
+                (Element::E4m3, 4) => Element::E3m2,
+                (Element::E4m3, 5) => Element::E2m1Wide,
+                (Element::E2m1, 1) => Element::E2m1,
                 (Element::S8, 0) => Element::U8,
                 (Element::S8, 1) => Element::S8,
                 _ => return None,
             })
         };
         let sum = match field(4, 2) {
+            _ if scaled => Some(Element::F32),
             0 => Some(Element::F16),
             1 => Some(Element::F32),
             2 => Some(Element::S32),
@@ -314,7 +370,10 @@ impl InstructionDescriptor {
             operand(field(7, 3)),
             operand(field(10, 3)),
             sum,
-            matches!(rows, 64 | 128) && (8..=256).contains(&columns) && field(2, 1) == 0,
+            (rows == 128 || rows == 64 && !scaled)
+                && (8..=256).contains(&columns)
+                && field(2, 1) == 0
+                && !(scaled && field(31, 1) == 1),
         ) else {
             return Err(Halt::Unsupported(format!(
                 "tcgen05.mma with the instruction descriptor {bits:#x}"
@@ -329,11 +388,13 @@ impl InstructionDescriptor {
                 b,
                 c: d,
                 d,
-                saturate: field(3, 1) == 1,
+                saturate: !scaled && field(3, 1) == 1,
                 xor: false,
             },
             negate: [field(13, 1) == 1, field(14, 1) == 1],
             transposed: [field(15, 1) == 1, field(16, 1) == 1],
+            factors: [field(29, 2), field(4, 2)],
+            powers: field(23, 1) == 1,
         })
     }
 }
@@ -377,13 +438,13 @@ mod tests {
 
     #[test]
     fn tritons_descriptor_is_understood() {
-        let i = InstructionDescriptor::new(68_159_760, Element::Tf32).unwrap();
+        let i = InstructionDescriptor::new(68_159_760, Element::Tf32, false).unwrap();
         let p = i.product;
         assert_eq!((p.rows, p.columns, p.depth), (64, 64, 8));
         assert_eq!(
             (p.a, p.b, p.d),
             (Element::Tf32, Element::Tf32, Element::F32)
         );
-        assert!(InstructionDescriptor::new(0, Element::F16).is_err());
+        assert!(InstructionDescriptor::new(0, Element::F16, false).is_err());
     }
 }

@@ -139,6 +139,16 @@ pub enum TensorShape {
     Bits256,
 }
 
+/// `.block_scale` of `tcgen05.mma`: where the factors of A's rows and of B's columns lie in tensor memory.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
+pub struct TensorScales {
+    /// Factors of a row or column.
+    pub count: usize,
+    pub a: Addr,
+    pub b: Addr,
+}
+
 /// `tcgen05`, done at issue.
 #[derive(Debug)]
 #[allow(missing_docs)]
@@ -169,7 +179,8 @@ pub enum Tcgen {
         unpack: bool,
     },
     Multiply {
-        /// `F16` stands for `.kind::f16`, `E4m3` for `.kind::f8f6f4`, `S8` for `.kind::i8`.
+        /// `F16` stands for `.kind::f16`, `E4m3` for `.kind::f8f6f4` and `.kind::mxf8f6f4`, `S8` for `.kind::i8`, `E2m1` for
+        /// `.kind::mxf4` and `.kind::mxf4nvf4`.
         kind: Element,
         d: Addr,
         a: Src,
@@ -181,6 +192,7 @@ pub enum Tcgen {
         masked: Box<[Src]>,
         /// D is divided by two so many times before it is added.
         scale: u32,
+        blocks: Option<TensorScales>,
     },
     /// An arrival at an mbarrier, in each of the blocks (as in [`CopyOp`]).
     Commit {

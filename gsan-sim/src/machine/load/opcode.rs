@@ -26,8 +26,9 @@ pub fn decode<'a>(d: &mut Decoder<'_, 'a>, i: &Instruction<'a>) -> Decoded<()> {
         "tcgen05" => d.tcgen05(i, &mods),
         "clusterlaunchcontrol" => d.launch_control(i, &mods),
         "multimem" => d.multimem(i, &mods),
-        "tex" | "tld4" | "txq" | "suld" | "sust" | "suq" => d.texture(i, &mods),
-        "sured" | "istypep" => unsupported("this use of textures and surfaces is not simulated"),
+        "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" | "istypep" => {
+            d.texture(i, &mods)
+        }
         "mov" => d.mov(i, &mods),
         "setp" => d.setp(i, &mods),
         "set" => d.set(i, &mods),

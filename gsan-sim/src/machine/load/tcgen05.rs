@@ -7,7 +7,7 @@ use super::function::{Decoded, Decoder};
 use super::operand::unsupported;
 use crate::machine::alu::Mods;
 use crate::machine::element::Element;
-use crate::machine::ir::{NONE, Op, Space, Tcgen, TensorShape};
+use crate::machine::ir::{NONE, Op, Space, Src, Tcgen, TensorScales, TensorShape};
 use crate::machine::ty::Ty;
 
 /// The shape among the modifiers, and how many registers it has times one.
@@ -88,6 +88,11 @@ impl<'a> Decoder<'_, 'a> {
         }
         let addr = self.memory_operand(i, address)?;
         let wanted = count * each;
+        // Two neighbouring columns for a register: in these shapes no lane has both.
+        let halves = mods.has("pack::16b") || mods.has("unpack::16b");
+        if halves && matches!(shape, TensorShape::Bits64 | TensorShape::Bits128) {
+            return unsupported("halves in this shape");
+        }
         if load {
             let d: Box<[u32]> = self
                 .targets(self.operand(i, list_at)?, Ty::B32)?
@@ -95,7 +100,7 @@ impl<'a> Decoder<'_, 'a> {
                 .map(|r| r.slot)
                 .collect();
             let pack = mods.has("pack::16b");
-            if d.len() * if pack { 2 } else { 1 } != wanted {
+            if d.len() != wanted {
                 return unsupported("number of registers");
             }
             return Ok(Tcgen::Load {
@@ -108,7 +113,7 @@ impl<'a> Decoder<'_, 'a> {
         }
         let a = self.sources(self.operand(i, list_at)?, Ty::B32)?;
         let unpack = mods.has("unpack::16b");
-        if a.len() * if unpack { 2 } else { 1 } != wanted {
+        if a.len() != wanted {
             return unsupported("number of registers");
         }
         Ok(Tcgen::Store {
@@ -126,7 +131,8 @@ impl<'a> Decoder<'_, 'a> {
             Some(match *w {
                 "kind::tf32" => Element::Tf32,
                 "kind::f16" => Element::F16,
-                "kind::f8f6f4" => Element::E4m3,
+                "kind::f8f6f4" | "kind::mxf8f6f4" => Element::E4m3,
+                "kind::mxf4" | "kind::mxf4nvf4" => Element::E2m1,
                 "kind::i8" => Element::S8,
                 _ => return None,
             })
@@ -135,14 +141,29 @@ impl<'a> Decoder<'_, 'a> {
         let plain = mods.words.iter().all(|w| {
             w.starts_with("kind::")
                 || w.starts_with("collector::a")
+                || w.starts_with("scale_vec::")
                 || matches!(
                     *w,
-                    "mma" | "cta_group::1" | "fill" | "use" | "lastuse" | "discard"
+                    "mma"
+                        | "cta_group::1"
+                        | "block_scale"
+                        | "block16"
+                        | "block32"
+                        | "fill"
+                        | "use"
+                        | "lastuse"
+                        | "discard"
                 )
         });
         let (Some(kind), true) = (kind, plain) else {
             return unsupported("");
         };
+        if mods.has("block_scale") != mods.words.iter().any(|w| w.starts_with("kind::mx")) {
+            return unsupported("");
+        }
+        if mods.has("block_scale") {
+            return self.scaled_product(i, mods, kind);
+        }
         // A list of masks may stand before the predicate, a scale of D behind it.
         let masks = matches!(i.operands.get(4), Some(Operand::Vector(_)));
         let masked = if masks {
@@ -160,15 +181,7 @@ impl<'a> Decoder<'_, 'a> {
             return unsupported("number of operands");
         }
         let d = self.memory_operand(i, 0)?;
-        let (a, a_in_tensor_memory) = match self.operand(i, 1)? {
-            Operand::Address(_) => {
-                let addr = self.memory_operand(i, 1)?;
-                let slot = self.fresh();
-                self.emit(Op::AddressOf { d: slot, addr });
-                (slot, true)
-            }
-            o => (self.source(o, Ty::B64)?, false),
-        };
+        let (a, a_in_tensor_memory) = self.left_operand(i)?;
         Ok(Tcgen::Multiply {
             kind,
             d,
@@ -179,6 +192,65 @@ impl<'a> Decoder<'_, 'a> {
             accumulate: self.predicate_source(self.operand(i, at)?)?,
             masked: masked.into(),
             scale,
+            blocks: None,
+        })
+    }
+
+    /// A descriptor, or an address in tensor memory.
+    fn left_operand(&mut self, i: &Instruction<'a>) -> Decoded<(Src, bool)> {
+        match self.operand(i, 1)? {
+            Operand::Address(_) => {
+                let addr = self.memory_operand(i, 1)?;
+                let slot = self.fresh();
+                self.emit(Op::AddressOf { d: slot, addr });
+                Ok((slot, true))
+            }
+            o => Ok((self.source(o, Ty::B64)?, false)),
+        }
+    }
+
+    /// `[d], a, b, instruction descriptor, [A's factors], [B's], whether D is added`.
+    fn scaled_product(
+        &mut self,
+        i: &Instruction<'a>,
+        mods: &Mods<'_>,
+        kind: Element,
+    ) -> Decoded<Tcgen> {
+        let said = mods.words.iter().find_map(|w| match *w {
+            "scale_vec::1X" => Some(1),
+            "scale_vec::2X" => Some(2),
+            "scale_vec::4X" | "block16" => Some(4),
+            "block32" => Some(if kind == Element::E2m1 { 2 } else { 1 }),
+            _ => None,
+        });
+        let nvf4 = mods.has("kind::mxf4nvf4");
+        let count = match (kind, said) {
+            (Element::E4m3, None | Some(1)) => 1,
+            (Element::E2m1, None) if !nvf4 => 2,
+            (Element::E2m1, Some(2)) => 2,
+            (Element::E2m1, Some(4)) if nvf4 => 4,
+            _ => return unsupported("factors for blocks of that size"),
+        };
+        if i.operands.len() != 7 {
+            return unsupported("number of operands");
+        }
+        let d = self.memory_operand(i, 0)?;
+        let (a, a_in_tensor_memory) = self.left_operand(i)?;
+        Ok(Tcgen::Multiply {
+            kind,
+            d,
+            a,
+            a_in_tensor_memory,
+            b: self.source(self.operand(i, 2)?, Ty::B64)?,
+            instruction: self.source(self.operand(i, 3)?, Ty::B32)?,
+            accumulate: self.predicate_source(self.operand(i, 6)?)?,
+            masked: Box::default(),
+            scale: 0,
+            blocks: Some(TensorScales {
+                count,
+                a: self.memory_operand(i, 4)?,
+                b: self.memory_operand(i, 5)?,
+            }),
         })
     }
 }

@@ -113,6 +113,7 @@ impl Strength {
                 scope.unwrap_or(Scope::Gpu),
                 true,
             ),
+            "sured" => strong(Order::Relaxed, Scope::Gpu, true),
             // Whatever else uses that memory comes from other devices too.
             "multimem" if reduction => strong(order.unwrap_or(Order::Relaxed), Scope::Sys, true),
             "multimem" => match order {
