@@ -71,7 +71,7 @@ fn functions_are_found_by_name_and_those_that_nobody_knows_are_not() {
             if (!cuda) { puts(dlerror()); return 1; }
             int (*init)(unsigned) = dlsym(cuda, "cuInit");
             int (*find)(const char *, void **, int, unsigned long long, int *) = dlsym(cuda, "cuGetProcAddress_v2");
-            int (*lacking)(void *) = dlsym(cuda, "cuMipmappedArrayDestroy");
+            int (*lacking)(void *) = dlsym(cuda, "cuDestroyExternalMemory");
             if (!init || !find || !lacking || init(0)) return 2;
             void *f = 0; int status = 9;
             if (find("cuMemAlloc", &f, 12000, 0, &status) || !f || status != 0) return 3;
