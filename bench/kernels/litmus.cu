@@ -87,8 +87,8 @@ int main(int argc, char **argv) {
             if (launch % 2 == 1) {
                 hammer<<<device.multiProcessorCount, 128, 0, other>>>((uint32_t *)scratch, hammered - 1, 2000);
             }
-            uint32_t mode = 0x9E3779B9u * (launch + 1);
-            void *params[] = {&words, &out, &met, &mode};
+            uint32_t mode = 0x9E3779B9u * (launch + 1), zero = 0;
+            void *params[] = {&words, &out, &met, &mode, &zero};
             CHECK(cuLaunchKernel(kernel, block ? groups : groups * roles, 1, 1, block ? 32 * roles : 1, 1, 1, 0, one, params, nullptr));
             CHECK(cuMemcpyDtoHAsync(results.data(), out, results.size() * 4, one));
             CHECK(cuMemcpyDtoHAsync(finals.data(), words, finals.size() * 4, one));

@@ -468,3 +468,29 @@ fn corners_off_sixteen_bytes_and_stores_before_the_tensor_are_faults() {
         assert!(stop.to_string().contains("cannot be negative"), "{stop}");
     }
 }
+
+#[test]
+fn a_load_in_flight_takes_its_coordinates_along() {
+    let kernel = load_kernel(2, "%r5, %r6", 128)
+        .replace(
+            "mbarrier.init",
+            "mov.b32 %r5, 0; mov.b32 %r6, 3; st.shared.b32 [%r1], 77; mbarrier.init",
+        )
+        .replace("W: mbarrier", "mov.b32 %r6, 0; mov.b64 %d1, 0; W: mbarrier");
+    let first = |kernel: &str| -> std::collections::BTreeSet<u32> {
+        let run = |seed| {
+            let mut b = Bench::with(seeded(seed), kernel);
+            let tensor = b.words(&floats(32 * 8));
+            let map = encode(tensor, &[32, 8], &[128], &[32, 1], &[1, 1], 0, 0).unwrap();
+            let map: Vec<u8> = map.iter().flat_map(|w| w.to_le_bytes()).collect();
+            let (map, out) = (b.buffer(&map), b.words(&[9; 32]));
+            b.run("k", 1, 1, &[map, out]);
+            b.read(out, 1)[0]
+        };
+        (0..32).map(run).collect()
+    };
+    assert_eq!(first(&kernel), [96f32.to_bits()].into());
+    // Who does not wait sees what was there, in some schedules.
+    let early = kernel.replace("@!%p1 bra W;", "");
+    assert_eq!(first(&early), [77, 96f32.to_bits()].into());
+}

@@ -247,7 +247,10 @@ impl Machine {
             if let Some(weak) = &mut self.weak {
                 let warps = threads.div_ceil(32) as usize;
                 let own = number.wrapping_add(rank as u32);
-                weak.enter(block, grid.device, number, own, warps);
+                weak.enter(block, grid.device, [number, own], warps);
+                if grid.prerequisite.is_some() {
+                    weak.take_over(block);
+                }
             }
             let new = new_block(grid, slot, sm, first + rank as u64, rank as u32, cluster);
             for warp in 0..new.warps.len() {

@@ -189,6 +189,11 @@ impl Exec<'_> {
                 weak.begin(now, strength);
                 weak.arrive(at, barrier as usize);
             }
+            Op::Return if !warp.groups[warp.current].stack.is_empty() => {}
+            Op::LaunchDependents | Op::Exit | Op::Return => {
+                weak.begin(now, strength);
+                weak.hand_over(at);
+            }
             Op::ClusterBarrier { arrive, .. } => {
                 weak.begin(now, strength);
                 let cluster = self.block.cluster;

@@ -17,6 +17,8 @@
 //!   whole, so order is cumulative.
 //! * **`fence.sc`**: joins what earlier fences of the same scope knew, for either side's scope, and leaves its own view to later ones.
 //! * **barriers** of a block or cluster: who leaves knows what those who arrived knew.
+//! * **dependent launches**: their blocks begin with what was before the last fence of device scope of those that let them begin or have
+//!   exited. (PTX is silent about that; a fence lasts until the stores before it are performed.)
 //! * the end of a grid, and whatever the host does: all that is written is seen by all ([`Weak::settle`]).
 //!
 //! Memory itself always holds the last write in coherence order. Nothing stays invisible for long: a write *expires* after a
@@ -30,7 +32,8 @@
 //!
 //! Stronger than PTX, on purpose: the lanes of a warp are one thread; bytes of one unit are coherent with each other, and so are
 //! elements of a vector that lie in one word; racing weak loads are coherent, too; accesses of 16 bytes as a whole are neither put
-//! off nor stale; a copy that lands (`exec/late.rs`) is its thread's access, and mbarriers acquire and release at system scope.
+//! off nor stale; a copy that lands (`exec/late.rs`) is its thread's access, mbarriers acquire and release at system
+//! scope, and what is computed from a value depends on it, even where a compiler sees that it does not (`xor r, r`).
 
 mod history;
 mod strength;
@@ -90,6 +93,8 @@ pub struct Weak {
     clusters: Vec<[View; 2]>,
     /// What `fence.sc`s knew: by scope, level at which sides are compared, device/cluster/block at that level.
     sc: FxHashMap<(Scope, Scope, u32), View>,
+    /// What the blocks of dependent grids begin with.
+    handed: View,
     rng: Xoshiro256PlusPlus,
     now: u64,
     stamp: u64,
@@ -124,6 +129,7 @@ impl Weak {
             blocks: Vec::new(),
             clusters: Vec::new(),
             sc: FxHashMap::default(),
+            handed: View::default(),
             rng: Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x7765_616b),
             now: 0,
             stamp: 0,
@@ -155,7 +161,7 @@ impl Weak {
     }
 
     /// A block begins: the number of its cluster and its own.
-    pub fn enter(&mut self, slot: usize, device: u32, cluster: u32, block: u32, warps: usize) {
+    pub fn enter(&mut self, slot: usize, device: u32, [cluster, block]: [u32; 2], warps: usize) {
         if self.blocks.len() <= slot {
             self.blocks.resize_with(slot + 1, Resident::default);
         }
@@ -489,6 +495,29 @@ impl Weak {
                 agent.fences[scope as usize] = view.clone();
             }
             agent.view = view;
+        }
+    }
+
+    /// A thread lets dependent grids begin, or exits.
+    pub fn hand_over(&mut self, at: At) {
+        let now = self.now;
+        let Some(fences) = self.agent(at).map(|a| a.fences.clone()) else {
+            return;
+        };
+        for scope in [Scope::Gpu, Scope::Sys] {
+            self.handed.join(&fences[scope as usize], now);
+        }
+    }
+
+    /// A block of a dependent grid has begun.
+    pub fn take_over(&mut self, slot: usize) {
+        for agent in self
+            .blocks
+            .get_mut(slot)
+            .into_iter()
+            .flat_map(|b| &mut b.agents)
+        {
+            agent.view = self.handed.clone();
         }
     }
 
