@@ -77,3 +77,24 @@ fn the_kernels_own_memory_operations_are_recorded_in_order() {
 fn nothing_is_recorded_unless_asked_for() {
     assert_eq!(trace(false), []);
 }
+
+/// An instruction that the machine carries out in parts is one step.
+#[test]
+fn an_arrival_for_copies_is_recorded_once() {
+    for form in ["", ".noinc"] {
+        let mut config = seeded(1);
+        config.trace = true;
+        let text = format!(
+            ".visible .entry k() {{ .reg .b32 %b; .shared .align 8 .b8 bar[8]; mov.u32 %b, bar;
+mbarrier.init.shared.b64 [%b], 2;
+cp.async.mbarrier.arrive{form}.shared.b64 [%b];
+exit; }}"
+        );
+        let mut b = Bench::with(config, &text);
+        b.start("k", [1, 1, 1], [1, 1, 1], 0, &[]);
+        b.finish().unwrap();
+        let steps = b.machine.take_trace();
+        let at = |s: &&TraceStep| matches!(s, TraceStep::Instruction { line: 6, .. });
+        assert_eq!(steps.iter().filter(at).count(), 1, "{form}: {steps:?}");
+    }
+}

@@ -233,6 +233,8 @@ pub enum Op {
     CopyGroup {
         end: CopyEnd,
         wait: Wait,
+        /// Whether it is only the beginning of an instruction.
+        part: bool,
     },
     /// `st.bulk`: zeros.
     Fill {

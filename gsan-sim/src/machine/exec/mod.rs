@@ -36,7 +36,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::TraceStep;
 use super::alu::lanes;
-use super::ir::{CARRY, CONSTANT, Logic, NONE, Op, PredSrc, Program, Reg, Space, Src};
+use super::ir::{CARRY, CONSTANT, Logic, MbarrierOp, NONE, Op, PredSrc, Program, Reg, Space, Src};
 use super::memory::Memory;
 use super::priority::Priorities;
 use super::state::{Block, Cluster, Frame, Grid, Group, State, Warp};
@@ -364,12 +364,10 @@ impl Exec<'_> {
                     | Op::Store { space, .. }
                     | Op::StoreVector { space, .. } => *space != Space::Local,
                     Op::Atomic(op) => op.space != Space::Local,
-                    Op::Copy(_)
-                    | Op::Fill { .. }
-                    | Op::Tensor(_)
-                    | Op::Mbarrier(_)
-                    | Op::TryCancel(_) => true,
+                    Op::Copy(_) | Op::Fill { .. } | Op::Tensor(_) | Op::TryCancel(_) => true,
                     Op::Multimem(_) => true,
+                    // A fence before it stands for the instruction.
+                    Op::Mbarrier(op) => op.op != MbarrierOp::ArriveForCopies,
                     _ => false,
                 };
                 if touches && matches!(done, Ok(Flow::Next)) {
@@ -399,8 +397,10 @@ impl Exec<'_> {
                 self.note(warp, frame, pc, mask);
                 return self.cluster_barrier(warp, mask, [*arrive, *wait, *aligned]);
             }
-            Op::CopyGroup { end, wait } => {
-                self.note(warp, frame, pc, mask);
+            Op::CopyGroup { end, wait, part } => {
+                if !part {
+                    self.note(warp, frame, pc, mask);
+                }
                 self.copy_group(warp, mask, *end, *wait)?;
             }
             Op::GridWait => {

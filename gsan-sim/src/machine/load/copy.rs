@@ -38,7 +38,11 @@ impl<'a> Decoder<'_, 'a> {
                 true => CopyEnd::BulkGroup,
                 false => CopyEnd::Group,
             };
-            self.emit(Op::CopyGroup { end, wait });
+            self.emit(Op::CopyGroup {
+                end,
+                wait,
+                part: false,
+            });
             return Ok(());
         }
         if has("tensor") {
@@ -137,7 +141,11 @@ impl<'a> Decoder<'_, 'a> {
     fn arrive_when_copied(&mut self, i: &Instruction<'a>, mods: &Mods<'_>) -> Decoded<()> {
         // It may arrive late, too: this is as early as can be.
         let (end, wait) = (CopyEnd::Group, Wait::All);
-        self.emit(Op::CopyGroup { end, wait });
+        self.emit(Op::CopyGroup {
+            end,
+            wait,
+            part: true,
+        });
         let addr = self.memory_operand(i, 0)?;
         let (a, tx) = (self.constant(1), self.constant(0));
         let op = if mods.has("noinc") {
