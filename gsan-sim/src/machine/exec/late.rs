@@ -7,11 +7,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::held::Held;
 use super::{Exec, Failed, predicate};
 use crate::machine::alu::lanes;
-use crate::machine::ir::{Addr, Base, CONSTANT, CopyEnd, NONE, Op, PredSrc, Reg, TensorKind, Wait};
+use crate::machine::ir::{Addr, Base, CopyEnd, NONE, Op, PredSrc, Src, TensorKind, Wait};
 use crate::machine::state::{Frame, Group, State, Warp};
-use crate::machine::ty::Row;
 use crate::machine::weak::Strength;
 
 /// A copy lands after less than 2^this steps, all orders of magnitude being as likely.
@@ -54,7 +54,7 @@ struct Flight {
     end: CopyEnd,
     /// By lane, the group that it belongs to, counted from the thread's first.
     groups: [u32; 32],
-    registers: Vec<(Reg, Row)>,
+    registers: Held,
     /// The predicate of `.ignore-src`.
     ignore: u32,
 }
@@ -87,12 +87,7 @@ impl Exec<'_> {
             return false;
         }
         let frame = warp.groups[warp.current].frame;
-        let mut registers: Vec<(Reg, Row)> = Vec::new();
-        for s in sources(op) {
-            if s & CONSTANT == 0 && registers.iter().all(|&(r, _)| r != s) {
-                registers.push((s, *self.row(warp, frame, s)));
-            }
-        }
+        let registers = self.hold(warp, frame, sources(op));
         let ignore = match op {
             Op::Copy(op) => predicate(warp, frame, op.ignore),
             _ => 0,
@@ -228,10 +223,6 @@ impl Exec<'_> {
             last: *self.steps,
             cluster_phase: 0,
         });
-        let swap = |warp: &mut Warp, (r, row): &mut (Reg, Row)| {
-            let now = &mut warp.regs[(frame.regs + *r) as usize];
-            lanes!(mask, l, std::mem::swap(&mut now[l], &mut row[l]));
-        };
         let program = self.program;
         let op = &program.code[flight.pc as usize].op;
         let ignore = match op {
@@ -252,13 +243,13 @@ impl Exec<'_> {
             };
             warp.preds[at] = held & !mask | value & mask;
         }
-        flight.registers.iter_mut().for_each(|r| swap(warp, r));
+        flight.registers.swap(warp, frame, mask, &[]);
         let done = match op {
             Op::Copy(op) => self.copy(warp, mask, op),
             Op::Tensor(op) => self.tensor_copy(warp, mask, op),
             _ => Ok(()),
         };
-        flight.registers.iter_mut().for_each(|r| swap(warp, r));
+        flight.registers.swap(warp, frame, mask, &[]);
         if let Some((at, _)) = place {
             warp.preds[at] = held;
         }
@@ -282,7 +273,7 @@ fn end(op: &Op) -> Option<CopyEnd> {
 }
 
 /// The registers that it reads.
-fn sources(op: &Op) -> Vec<Reg> {
+fn sources(op: &Op) -> Vec<Src> {
     let base = |a: &Addr| match a.base {
         Base::Value(s) => s,
         _ => NONE,

@@ -11,6 +11,7 @@ mod data;
 mod descriptor;
 mod exchange;
 mod group;
+mod held;
 mod late;
 mod matrix;
 mod multimem;

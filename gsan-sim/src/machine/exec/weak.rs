@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
+use super::held::Held;
 use super::{End, Exec, Failed, Flow, Halt, data, predicate};
 use crate::machine::alu::lanes;
-use crate::machine::ir::{Base, CONSTANT, MultimemKind, NONE, Op, Reg, Space};
+use crate::machine::ir::{Base, MultimemKind, NONE, Op, Reg, Space};
 use crate::machine::load::slack;
 use crate::machine::state::{Frame, Warp};
 use crate::machine::stop::FaultKind;
@@ -21,7 +22,7 @@ pub struct Deferred {
     mask: u32,
     addresses: Row,
     /// What it reads.
-    registers: Vec<(Reg, Row)>,
+    registers: Held,
     /// Whether others have had a turn before it.
     waited: bool,
 }
@@ -261,16 +262,12 @@ impl Exec<'_> {
             return false;
         }
         let (sources, last) = slack::sources(op);
-        let mut registers: Vec<(Reg, Row)> = Vec::new();
         let base = match addr.base {
             Base::Value(s) => s,
             _ => NONE,
         };
-        for &s in sources.iter().chain([&last, &base]) {
-            if s & CONSTANT == 0 && registers.iter().all(|&(r, _)| r != s) {
-                registers.push((s, *self.row(warp, frame, s)));
-            }
-        }
+        let sources = sources.iter().copied().chain([last, base]);
+        let registers = self.hold(warp, frame, sources);
         warp.deferred.push(Deferred {
             pc,
             until,
@@ -352,16 +349,9 @@ impl Exec<'_> {
             Op::Atomic(op) => &op.d,
             _ => &[],
         };
-        let swap = |warp: &mut Warp, (r, row): &mut (Reg, Row)| {
-            let now = &mut warp.regs[(frame.regs + *r) as usize];
-            lanes!(d.mask, l, std::mem::swap(&mut now[l], &mut row[l]));
-        };
-        d.registers.iter_mut().for_each(|saved| swap(warp, saved));
+        d.registers.swap(warp, frame, d.mask, &[]);
         let done = self.other(warp, d.pc, d.mask, true);
-        d.registers
-            .iter_mut()
-            .filter(|(r, _)| !results.contains(r))
-            .for_each(|saved| swap(warp, saved));
+        d.registers.swap(warp, frame, d.mask, results);
         // It was checked, but another block may have exited since: the fault is this access's, not the next instruction's.
         if done.is_err() {
             warp.groups[warp.current].pc = d.pc;
