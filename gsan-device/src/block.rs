@@ -24,14 +24,7 @@ pub fn enter<M: Machine>(m: M, launch: u64) {
         .load32(field!(global, GlobalState, device))
         .wrapping_mul(per_device)
         .wrapping_add(slot);
-    let num_threads = m.load32(field!(global, GlobalState, num_threads));
-    let state = State {
-        m,
-        addr: 0,
-        global,
-        num_threads,
-    }
-    .of(thread);
+    let state = State::of_device(m, global, thread);
     lock(state);
     move_in(state, launch, fresh);
     unlock(state);
@@ -160,15 +153,15 @@ fn claim<M: Machine>(m: M, global: u64) -> (u32, bool) {
 
 fn slot_bit<M: Machine>(state: State<M>) -> (u64, u32) {
     let m = state.m;
-    let slots = m.load32(field!(state.global, GlobalState, slots_per_sm));
-    let num_sms = m.load32(field!(state.global, GlobalState, num_sms));
+    let slots = m.load32(field!(state.global(), GlobalState, slots_per_sm));
+    let num_sms = m.load32(field!(state.global(), GlobalState, num_sms));
     let index = state
         .thread_id()
         .checked_rem(slots.wrapping_mul(num_sms))
         .unwrap_or(0);
     let sm = index.checked_div(slots).unwrap_or(0);
     let entry = m
-        .load64(field!(state.global, GlobalState, sm_slots))
+        .load64(field!(state.global(), GlobalState, sm_slots))
         .wrapping_add(size_of::<SmSlots>() as u64 * sm as u64);
     (
         field!(entry, SmSlots, used),
@@ -184,7 +177,7 @@ fn release_slot<M: Machine>(state: State<M>) {
 /// Makes the block a tenant of the slot. Its lock is held.
 fn move_in<M: Machine>(state: State<M>, launch: u64, claimed: bool) {
     let m = state.m;
-    let base_row = dependent::begins_with(m, launch, state.num_threads);
+    let base_row = dependent::begins_with(m, launch, state.num_threads());
     let users = m.load32(field!(state.addr, ThreadState, users));
     let start = state.epoch().wrapping_add(1);
     m.store32(field!(state.addr, ThreadState, epoch), start);
@@ -196,6 +189,7 @@ fn move_in<M: Machine>(state: State<M>, launch: u64, claimed: bool) {
         }
         m.store32(field!(state.addr, ThreadState, start_epoch), start);
         m.store64(field!(state.addr, ThreadState, base_row), base_row);
+        copy_constants(state);
         m.store32(field!(state.addr, ThreadState, pending_mode), 0);
         m.store32(field!(state.addr, ThreadState, pending_version), 0);
         m.store32(field!(state.addr, ThreadState, unreleased_mode), 0);
@@ -225,6 +219,33 @@ fn move_in<M: Machine>(state: State<M>, launch: u64, claimed: bool) {
     m.store32(
         field!(state.addr, ThreadState, users),
         users.wrapping_add(1),
+    );
+}
+
+/// Puts what every access asks for beside the tenant's own words.
+fn copy_constants<M: Machine>(state: State<M>) {
+    let m = state.m;
+    let global = state.global();
+    let copy = |from: u64, to: u64| m.store64(to, m.load64(from));
+    copy(
+        field!(global, GlobalState, real_base),
+        field!(state.addr, ThreadState, real_base),
+    );
+    copy(
+        field!(global, GlobalState, real_size),
+        field!(state.addr, ThreadState, real_size),
+    );
+    copy(
+        field!(global, GlobalState, shadow_base),
+        field!(state.addr, ThreadState, shadow_base),
+    );
+    let seed = m.load32(field!(global, GlobalState, seed));
+    m.store32(field!(state.addr, ThreadState, seed), seed);
+    let counts = m.load32(field!(global, GlobalState, flags)) & GlobalState::COUNT_ACCESSES != 0;
+    let counters = m.load64(field!(global, GlobalState, counters));
+    m.store64(
+        field!(state.addr, ThreadState, access_counters),
+        if counts { counters } else { 0 },
     );
 }
 
@@ -265,11 +286,11 @@ fn remember<M: Machine>(state: State<M>, launch: u64, start: u32, shared: bool) 
 pub fn tenant<M: Machine>(state: State<M>, n: u32) -> u64 {
     let ring = state
         .m
-        .load32(field!(state.global, GlobalState, clock_buffer_size));
+        .load32(field!(state.global(), GlobalState, clock_buffer_size));
     let slot = n & (ThreadState::HISTORY - 1);
     state
         .addr
-        .wrapping_add(ThreadState::history_offset(state.num_threads, ring))
+        .wrapping_add(ThreadState::history_offset(state.num_threads(), ring))
         .wrapping_add(size_of::<Tenant>() as u64 * slot as u64)
 }
 

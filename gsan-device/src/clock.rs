@@ -22,10 +22,16 @@ pub struct State<M> {
     pub m: M,
     /// Address of the [`ThreadState`].
     pub addr: u64,
-    /// Address of the device's [`GlobalState`].
-    pub global: u64,
-    /// Length of a clock row.
-    pub num_threads: u32,
+    /// [`ThreadState::who`].
+    who: u64,
+}
+
+/// What a thread knows at a moment.
+#[derive(Clone, Copy)]
+pub struct View<M> {
+    me: State<M>,
+    start: Epoch,
+    row: Row,
 }
 
 /// A published clock found by its token.
@@ -131,73 +137,107 @@ fn place(addr: u64) -> u32 {
     1 << ((addr / WORD).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59)
 }
 
+impl<M: Machine> View<M> {
+    /// The last epoch of `thread` that is known. For the own slot: of earlier tenants.
+    #[inline]
+    pub fn known(self, thread: u32) -> Epoch {
+        if without(Edge::BaseRow) && !self.row.has_partials() {
+            return 0;
+        }
+        self.row.entry(self.me.m, thread)
+    }
+
+    /// Whether an access of `thread`'s `warp` at `epoch`, of which thread everything up to `known` is known, happens before
+    /// whatever this thread does now.
+    #[inline]
+    pub fn is_before(self, known: Epoch, thread: u32, epoch: Epoch, warp: u32) -> bool {
+        if thread == self.me.thread_id() && epoch >= self.start {
+            return self.me.knows_warp(warp, epoch);
+        }
+        known >= epoch || self.me.knows_partly(self.row, thread, epoch, warp)
+    }
+}
+
+/// Logical threads of one device.
+fn per_device<M: Machine>(m: M, global: u64) -> u32 {
+    m.load32(field!(global, GlobalState, num_sms))
+        .wrapping_mul(m.load32(field!(global, GlobalState, slots_per_sm)))
+}
+
+/// Where a logical thread's state lies.
+fn address<M: Machine>(m: M, global: u64, thread: u32) -> u64 {
+    let per_device = per_device(m, global);
+    let device = thread.checked_div(per_device).unwrap_or(0);
+    let local = thread.wrapping_sub(device.wrapping_mul(per_device));
+    let of_device = m
+        .load64(field!(global, GlobalState, device_stride))
+        .wrapping_mul(device as u64);
+    let of_thread = m
+        .load64(field!(global, GlobalState, thread_stride))
+        .wrapping_mul(local as u64);
+    m.load64(field!(global, GlobalState, threads))
+        .wrapping_add(of_device)
+        .wrapping_add(of_thread)
+}
+
 impl<M: Machine> State<M> {
     /// The state at `addr`.
     #[inline]
     pub fn at(m: M, addr: u64) -> Self {
-        let global = m.load64(field!(addr, ThreadState, global));
+        let who = m.load64(field!(addr, ThreadState, who));
+        State { m, addr, who }
+    }
+
+    /// The state of logical thread `thread` of the devices of `global`.
+    pub fn of_device(m: M, global: u64, thread: u32) -> Self {
         let num_threads = m.load32(field!(global, GlobalState, num_threads));
         State {
             m,
-            addr,
-            global,
-            num_threads,
+            addr: address(m, global, thread),
+            who: ThreadState::identity(thread, num_threads),
         }
+    }
+
+    /// Address of the device's [`GlobalState`].
+    #[inline]
+    pub fn global(self) -> u64 {
+        self.m.load64(field!(self.addr, ThreadState, global))
+    }
+
+    /// Length of a clock row.
+    #[inline]
+    pub fn num_threads(self) -> u32 {
+        (self.who >> 32) as u32
     }
 
     /// The state of another logical thread.
     #[inline]
     pub fn of(self, thread: u32) -> Self {
-        let m = self.m;
-        let per_device = m
-            .load32(field!(self.global, GlobalState, num_sms))
-            .wrapping_mul(m.load32(field!(self.global, GlobalState, slots_per_sm)));
-        let device = thread.checked_div(per_device).unwrap_or(0);
-        let local = thread.wrapping_sub(device.wrapping_mul(per_device));
-        let addr = m
-            .load64(field!(self.global, GlobalState, threads))
-            .wrapping_add(
-                m.load64(field!(self.global, GlobalState, device_stride))
-                    .wrapping_mul(device as u64),
-            )
-            .wrapping_add(
-                m.load64(field!(self.global, GlobalState, thread_stride))
-                    .wrapping_mul(local as u64),
-            );
-        State { addr, ..self }
+        State {
+            m: self.m,
+            addr: address(self.m, self.global(), thread),
+            who: ThreadState::identity(thread, self.num_threads()),
+        }
     }
 
     /// The first logical thread of this one's device.
     #[inline]
     pub fn first_of_device(self) -> Self {
-        let addr = self
-            .m
-            .load64(field!(self.global, GlobalState, threads))
-            .wrapping_add(
-                self.m
-                    .load64(field!(self.global, GlobalState, device_stride))
-                    .wrapping_mul(self.device_of(self.thread_id()) as u64),
-            );
-        State { addr, ..self }
+        let per_device = per_device(self.m, self.global());
+        self.of(self.device_of(self.thread_id()).wrapping_mul(per_device))
     }
 
     /// Which device a logical thread belongs to.
     #[inline]
     pub fn device_of(self, thread: u32) -> u32 {
-        let per_device = self
-            .m
-            .load32(field!(self.global, GlobalState, num_sms))
-            .wrapping_mul(
-                self.m
-                    .load32(field!(self.global, GlobalState, slots_per_sm)),
-            );
+        let per_device = per_device(self.m, self.global());
         thread.checked_div(per_device).unwrap_or(0)
     }
 
     /// Index of this thread in a clock row.
     #[inline]
     pub fn thread_id(self) -> u32 {
-        self.m.load32(field!(self.addr, ThreadState, thread_id))
+        self.who as u32
     }
 
     /// The current epoch.
@@ -233,7 +273,7 @@ impl<M: Machine> State<M> {
     fn pending_clock(self) -> Row {
         Row::new(
             self.addr
-                .wrapping_add(ThreadState::pending_offset(self.num_threads)),
+                .wrapping_add(ThreadState::pending_offset(self.num_threads())),
             field!(self.addr, ThreadState, pending_partials),
         )
     }
@@ -242,7 +282,7 @@ impl<M: Machine> State<M> {
     fn unreleased_clock(self) -> Row {
         Row::plain(
             self.addr
-                .wrapping_add(ThreadState::unreleased_offset(self.num_threads)),
+                .wrapping_add(ThreadState::unreleased_offset(self.num_threads())),
         )
     }
 
@@ -268,25 +308,30 @@ impl<M: Machine> State<M> {
     /// The last epoch of `thread` that is known here. For the own slot: of earlier tenants.
     #[inline]
     pub fn known(self, thread: u32) -> Epoch {
-        let row = self.row();
-        if without(Edge::BaseRow) && !row.has_partials() {
-            return 0;
-        }
-        row.entry(self.m, thread)
+        self.view().known(thread)
     }
 
     /// Whether an access of `thread`'s `warp` at `epoch` happens before whatever this thread does now.
     #[inline]
     pub fn happened_before(self, thread: u32, epoch: Epoch, warp: u32) -> bool {
+        let view = self.view();
+        view.is_before(view.known(thread), thread, epoch, warp)
+    }
+
+    /// What this thread knows, for several questions at a time.
+    #[inline]
+    pub fn view(self) -> View<M> {
         let start = if without(Edge::StartEpoch) {
             0
         } else {
             self.start_epoch()
         };
-        if thread == self.thread_id() && epoch >= start {
-            return self.knows_warp(warp, epoch);
+        let row = self.row();
+        View {
+            me: self,
+            start,
+            row,
         }
-        self.known(thread) >= epoch || self.knows_partly(self.row(), thread, epoch, warp)
     }
 
     /// Whether an access of `thread` at `epoch` was made since this launch began, as far as its blocks can know.
@@ -378,11 +423,11 @@ impl<M: Machine> State<M> {
     fn snapshot(self, token: u32) -> u64 {
         let size = self
             .m
-            .load32(field!(self.global, GlobalState, clock_buffer_size));
+            .load32(field!(self.global(), GlobalState, clock_buffer_size));
         let slot = token.checked_rem(size).unwrap_or(0);
         self.addr
-            .wrapping_add(ThreadState::ring_offset(self.num_threads))
-            .wrapping_add(Snapshot::stride(self.num_threads).wrapping_mul(slot as u64))
+            .wrapping_add(ThreadState::ring_offset(self.num_threads()))
+            .wrapping_add(Snapshot::stride(self.num_threads()).wrapping_mul(slot as u64))
     }
 
     /// Writes a snapshot into the own ring and returns its token.
@@ -407,7 +452,7 @@ impl<M: Machine> State<M> {
         }
         let snapshot = Row::of_snapshot(addr);
         let own = p.own.map(|epoch| self.own_part(epoch));
-        let n = self.num_threads;
+        let n = self.num_threads();
         let mut join = p.join;
         loop {
             let mine = |i: u32, epoch: Epoch| match own {
@@ -464,7 +509,7 @@ impl<M: Machine> State<M> {
             let partial = from.partial(m, i);
             let at = snapshot.entry_addr(partial.thread());
             if !partial.is_empty()
-                && partial.thread() < self.num_threads
+                && partial.thread() < self.num_threads()
                 && partial.epoch() > m.load32(at)
             {
                 if used < PartialClock::PER_ROW as u32 {
@@ -652,7 +697,7 @@ impl<M: Machine> State<M> {
     pub fn covers_row(self, row: u64) -> bool {
         let (own, start) = (self.thread_id(), self.start_epoch());
         let mut covered = true;
-        Row::plain(row).each_pair(self.row(), self.m, self.num_threads, |i, epoch, known| {
+        Row::plain(row).each_pair(self.row(), self.m, self.num_threads(), |i, epoch, known| {
             covered &= known >= epoch || i == own && epoch >= start;
         });
         covered
@@ -665,7 +710,7 @@ impl<M: Machine> State<M> {
             return;
         }
         let m = self.m;
-        let n = self.num_threads;
+        let n = self.num_threads();
         let out = Row::plain(out);
         if m.load32_acquire(field!(self.addr, ThreadState, clock_mode)) == VALID {
             let own = self.own_clock();
@@ -698,7 +743,7 @@ impl<M: Machine> State<M> {
         if m.cas32_acquire(mode, 0, COPYING) == 0 {
             let base = self.base_row();
             self.own_clock().clear_partials(m);
-            base.each(m, self.num_threads, |i, epoch| {
+            base.each(m, self.num_threads(), |i, epoch| {
                 let epoch = if without(Edge::OwnCopy) { 0 } else { epoch };
                 m.store32(self.own_clock().entry_addr(i), epoch);
             });
@@ -717,7 +762,7 @@ impl<M: Machine> State<M> {
         if m.cas32_acquire(mode, 0, COPYING) == 0 {
             row.clear_partials(m);
             let mut i = 0;
-            while i < self.num_threads {
+            while i < self.num_threads() {
                 m.store32(row.entry_addr(i), 0);
                 i += 1;
             }
@@ -744,7 +789,7 @@ impl<M: Machine> State<M> {
                 }
                 Lookup::Overwritten { .. } => {
                     let mut i = 0;
-                    while i < self.num_threads {
+                    while i < self.num_threads() {
                         self.raise(into, i, self.entry_of(from, i));
                         i += 1;
                     }
@@ -765,7 +810,7 @@ impl<M: Machine> State<M> {
 
     /// Raises every entry.
     fn raise_all(self, into: Row, from: Row) {
-        from.each_pair(into, self.m, self.num_threads, |i, epoch, before| {
+        from.each_pair(into, self.m, self.num_threads(), |i, epoch, before| {
             if epoch > before {
                 self.raise(into, i, epoch);
             }
@@ -812,7 +857,7 @@ impl<M: Machine> State<M> {
     /// Counts one in the field of [`Counters`] at `offset`.
     #[inline]
     pub fn tally(self, offset: usize) {
-        let counters = self.m.load64(field!(self.global, GlobalState, counters));
+        let counters = self.m.load64(field!(self.global(), GlobalState, counters));
         self.m.tally64(counters.wrapping_add(offset as u64), 1);
     }
 }

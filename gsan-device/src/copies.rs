@@ -328,9 +328,9 @@ fn owner<M: Machine>(m: M) -> u32 {
 
 fn entry<M: Machine>(me: State<M>, i: u32) -> u64 {
     let ring =
-        me.m.load32(field!(me.global, GlobalState, clock_buffer_size));
+        me.m.load32(field!(me.global(), GlobalState, clock_buffer_size));
     me.addr
-        .wrapping_add(ThreadState::copies_offset(me.num_threads, ring))
+        .wrapping_add(ThreadState::copies_offset(me.num_threads(), ring))
         .wrapping_add(size_of::<PendingCopy>() as u64 * i as u64)
 }
 

@@ -44,7 +44,11 @@ pub(crate) fn leave<M: Machine>(me: State<M>, launch: u64, block: u64) {
 
 /// A thread has come past `griddepcontrol.wait`: the row that this adds doesn't change any more.
 pub(crate) fn note_wait<M: Machine>(me: State<M>, launch: u64) {
-    let own = handover(me.m, field!(launch, LaunchRecord, out_row), me.num_threads);
+    let own = handover(
+        me.m,
+        field!(launch, LaunchRecord, out_row),
+        me.num_threads(),
+    );
     me.m.store32_release(field!(own, Handover, waited), 1);
 }
 
@@ -69,7 +73,7 @@ pub(crate) fn begins_with<M: Machine>(m: M, launch: u64, num_threads: u32) -> u6
 /// If the block knows the whole launch before, so will the next one from the start.
 fn hand_over<M: Machine>(me: State<M>, launch: u64) {
     let m = me.m;
-    let own = handover(m, field!(launch, LaunchRecord, out_row), me.num_threads);
+    let own = handover(m, field!(launch, LaunchRecord, out_row), me.num_threads());
     let row = m.load64(field!(launch, LaunchRecord, wait_row));
     // Before that launch is over its row is not complete, and to know it says nothing.
     let knows = m.load32_acquire(field!(own, Handover, waited)) != 0 && me.covers_row(row);

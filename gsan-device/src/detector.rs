@@ -84,46 +84,39 @@ impl<C: Cell> Span<C> {
     }
 }
 
+/// Does a step for each word of an access, and reports the first conflict that it finds.
+macro_rules! each_word {
+    ($me:ident, $addr:ident, $op:ident, $site:ident, $step:ident) => {
+        let Some(span) = shadow::<C, M>($me, $addr, $op.size()) else {
+            if $me.m.is_global($addr) {
+                count($me, offset_of!(Counters, unchecked));
+            }
+            return;
+        };
+        count($me, offset_of!(Counters, checked));
+        let mut reported = false;
+        let mut i = 0;
+        while i < span.count {
+            if let Some(conflict) = span.cell(i).$step($me, span.current(i, $op, $site))
+                && !reported
+            {
+                report::race($me, conflict, span.address(i, conflict.byte), $op, $site);
+                reported = true;
+            }
+            i += 1;
+        }
+    };
+}
+
 /// A weak load or store of `op.size()` bytes at `addr`, about to happen.
-#[inline]
+#[inline(never)]
 pub fn access<C: Cell, M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) {
-    each_word(me, addr, op, site, |cell: C, access| cell.weak(me, access));
+    each_word!(me, addr, op, site, weak);
 }
 
 /// An element of an asynchronous reduction, which [`strong_before`] has seen when it was issued, is known to be carried out.
 pub fn reduced<C: Cell, M: Machine>(me: State<M>, addr: u64, op: Op, site: u32) {
-    each_word(me, addr, op, site, |cell: C, access| {
-        cell.reduced(me, access)
-    });
-}
-
-#[inline]
-fn each_word<C: Cell, M: Machine>(
-    me: State<M>,
-    addr: u64,
-    op: Op,
-    site: u32,
-    mut step: impl FnMut(C, Current) -> Option<Conflict>,
-) {
-    let Some(span) = shadow::<C, M>(me, addr, op.size()) else {
-        if me.m.is_global(addr) {
-            count(me, offset_of!(Counters, unchecked));
-        }
-        return;
-    };
-    count(me, offset_of!(Counters, checked));
-    let mut found = None;
-    let mut i = 0;
-    while i < span.count {
-        let conflict = step(span.cell(i), span.current(i, op, site));
-        if found.is_none() {
-            found = conflict.map(|c| (c, span.address(i, c.byte)));
-        }
-        i += 1;
-    }
-    if let Some((conflict, at)) = found {
-        report::race(me, conflict, at, op, site);
-    }
+    each_word!(me, addr, op, site, reduced);
 }
 
 /// A strong access, about to happen. The result goes to [`strong_after`].
@@ -335,7 +328,7 @@ fn own_block_seen<C: Cell, M: Machine>(
 
 /// A fence. At block scope it orders the block's warps only.
 pub fn fence<C: Cell, M: Machine>(me: State<M>, op: Op) {
-    let flags = me.m.load32(field!(me.global, GlobalState, flags));
+    let flags = me.m.load32(field!(me.global(), GlobalState, flags));
     let in_order =
         op.order() == Order::Sc && flags & GlobalState::SC_ORDER != 0 && !without(Edge::ScOrder);
     if me.tells_warps_apart() {
@@ -384,7 +377,7 @@ fn unreleased_before<C: Cell, M: Machine>(me: State<M>, addr: u64, scope: Scope)
 /// that in which they come here. Only on demand: it orders, in the run at hand, much that no other run orders, and hides
 /// the missing second fence of a last-block reduction more often than not. Under C++'s rules those are races.
 fn sc_order<M: Machine>(me: State<M>, scope: Scope, epoch: Epoch) {
-    let devices = me.m.load32(field!(me.global, GlobalState, num_devices));
+    let devices = me.m.load32(field!(me.global(), GlobalState, num_devices));
     let first = me.first_of_device();
     sc_step(me, field!(first.addr, ThreadState, sc_device), scope, epoch);
     if scope == Scope::Sys && devices > 1 {
@@ -434,7 +427,7 @@ fn release_of<M: Machine>(me: State<M>, op: Op) -> Option<Release> {
             by_fence: false,
         });
     }
-    let devices = me.m.load32(field!(me.global, GlobalState, num_devices));
+    let devices = me.m.load32(field!(me.global(), GlobalState, num_devices));
     let epoch = if op.scope() == Scope::Sys && devices > 1 {
         me.m.load32(field!(me.addr, ThreadState, fence_sys))
     } else {
@@ -480,10 +473,10 @@ fn settle<C: Cell, M: Machine>(
 #[inline]
 fn shadow<C: Cell, M: Machine>(me: State<M>, addr: u64, size: u32) -> Option<Span<C>> {
     let m = me.m;
-    let base = m.load64(field!(me.global, GlobalState, real_base));
+    let [base, size_of_real] = m.load64x2(field!(me.addr, ThreadState, real_base));
     let offset = addr.wrapping_sub(base);
-    if offset < m.load64(field!(me.global, GlobalState, real_size)) {
-        let first = m.load64(field!(me.global, GlobalState, shadow_base));
+    if offset < size_of_real {
+        let first = m.load64(field!(me.addr, ThreadState, shadow_base));
         return Some(Span::new(cell_at::<C>(first, offset), addr, size));
     }
     shadow_of_variable(me, addr, size)
@@ -497,9 +490,9 @@ fn cell_at<C: Cell>(first: u64, offset: u64) -> u64 {
 /// Module variables: a binary search in a small sorted table.
 fn shadow_of_variable<C: Cell, M: Machine>(me: State<M>, addr: u64, size: u32) -> Option<Span<C>> {
     let m = me.m;
-    let table = m.load64(field!(me.global, GlobalState, ranges));
+    let table = m.load64(field!(me.global(), GlobalState, ranges));
     let mut low = 0;
-    let mut high = m.load32(field!(me.global, GlobalState, num_ranges));
+    let mut high = m.load32(field!(me.global(), GlobalState, num_ranges));
     while low < high {
         let middle = low + (high - low) / 2;
         let range = table.wrapping_add(size_of::<Range>() as u64 * middle as u64);
@@ -526,8 +519,8 @@ pub fn for_sync_cells<C: Cell, M: Machine>(
     size: u32,
     mut f: impl FnMut(C),
 ) {
-    let table = me.m.load64(field!(me.global, GlobalState, sync_cells));
-    let mask = me.m.load32(field!(me.global, GlobalState, sync_mask));
+    let table = me.m.load64(field!(me.global(), GlobalState, sync_cells));
+    let mask = me.m.load32(field!(me.global(), GlobalState, sync_mask));
     let mut word = addr / WORD;
     let last = addr.wrapping_add(size.max(1) as u64 - 1) / WORD;
     loop {
@@ -544,7 +537,12 @@ pub fn for_sync_cells<C: Cell, M: Machine>(
 
 #[inline]
 fn count<M: Machine>(me: State<M>, offset: usize) {
-    if me.m.load32(field!(me.global, GlobalState, flags)) & GlobalState::COUNT_ACCESSES != 0 {
-        me.tally(offset);
+    let counters = me.m.load64(field!(me.addr, ThreadState, access_counters));
+    let group = me.m.group();
+    if counters != 0 && me.m.leads(group) {
+        me.m.tally64(
+            counters.wrapping_add(offset as u64),
+            group.count_ones() as u64,
+        );
     }
 }

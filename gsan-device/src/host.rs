@@ -231,7 +231,7 @@ impl Device {
         for i in 0..state.num_threads {
             let header = ThreadState {
                 global: self.global,
-                thread_id: i,
+                who: ThreadState::identity(i, state.num_threads),
                 ..ThreadState::default()
             };
             self.memory
@@ -271,7 +271,7 @@ impl Device {
         self.memory.read(self.cell_at(offset))
     }
 
-    fn cell_at(&self, offset: u64) -> u64 {
+    pub(crate) fn cell_at(&self, offset: u64) -> u64 {
         let global: GlobalState = self.memory.read(self.global);
         global.shadow_base + offset / 4 * self.shape.cell
     }
@@ -443,6 +443,12 @@ impl Machine for Host {
     fn load64(self, addr: u64) -> u64 {
         self.memory.load64(addr, false)
     }
+    fn load32x4(self, addr: u64) -> [u32; 4] {
+        core::array::from_fn(|i| self.load32(addr + 4 * i as u64))
+    }
+    fn load64x2(self, addr: u64) -> [u64; 2] {
+        [self.load64(addr), self.load64(addr + 8)]
+    }
     fn store64(self, addr: u64, value: u64) {
         self.memory.store64(addr, value, false);
     }
@@ -461,6 +467,9 @@ impl Machine for Host {
     fn cas32_acquire(self, addr: u64, expected: u32, new: u32) -> u32 {
         self.memory
             .update32(addr, |old| if old == expected { Some(new) } else { None })
+    }
+    fn cas32(self, addr: u64, expected: u32, new: u32) -> u32 {
+        self.cas32_acquire(addr, expected, new)
     }
     fn cas64(self, addr: u64, expected: u64, new: u64) -> u64 {
         self.memory

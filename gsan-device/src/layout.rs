@@ -26,7 +26,7 @@ use core::mem::{align_of, offset_of, size_of};
 pub type Epoch = u32;
 
 /// Bumped whenever a struct of this file changes; the host writes it, the runtime's module exports it.
-pub const LAYOUT_VERSION: u32 = 14;
+pub const LAYOUT_VERSION: u32 = 15;
 
 /// Bytes of user memory that one shadow cell covers.
 pub const WORD: u64 = 4;
@@ -72,7 +72,7 @@ const _: () = {
     assert!(
         cfg!(loom)
             || (size_of::<ThreadState>()
-                == 576 + 16 + 64 + 2048 + 4 * 128 + 256 + 4096 + 12 * 32 + 16
+                == 576 + 16 + 64 + 40 + 2048 + 4 * 128 + 256 + 4096 + 12 * 32 + 16
                 && size_of::<Snapshot>() == 144)
     );
     assert!(size_of::<Tenant>() == 28);

@@ -21,6 +21,10 @@ pub trait Machine: Copy {
     fn load64_of_map(self, addr: u64) -> u64 {
         self.load64(addr)
     }
+    /// Loads four words of 32 bits, each by itself, from an address that is a multiple of 16.
+    fn load32x4(self, addr: u64) -> [u32; 4];
+    /// Loads two words of 64 bits, each by itself, from an address that is a multiple of 16.
+    fn load64x2(self, addr: u64) -> [u64; 2];
     /// Stores 64 bits.
     fn store64(self, addr: u64, value: u64);
     /// Loads 32 bits; what was stored before the matching [`Machine::store32_release`] is visible afterwards.
@@ -33,6 +37,8 @@ pub trait Machine: Copy {
     fn store64_release(self, addr: u64, value: u64);
     /// Stores `new` if `expected` is there; returns what was there. Acquire.
     fn cas32_acquire(self, addr: u64, expected: u32, new: u32) -> u32;
+    /// Stores `new` if `expected` is there; returns what was there. No order.
+    fn cas32(self, addr: u64, expected: u32, new: u32) -> u32;
     /// Stores `new` if `expected` is there; returns what was there. Acquire and release.
     fn cas64(self, addr: u64, expected: u64, new: u64) -> u64;
     /// Adds, returns the old value. Acquire and release.

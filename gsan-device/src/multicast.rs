@@ -55,8 +55,8 @@ fn read<C: Cell, M: Machine>(m: M, me: u64, addr: u64, op: Op, site: u32, contex
 /// Calls `f` with the own address of each memory of which all of the access is bound there; false: there is none.
 fn each<M: Machine>(me: State<M>, addr: u64, size: u32, mut f: impl FnMut(u64)) -> bool {
     let m = me.m;
-    let table = m.load64(field!(me.global, GlobalState, multicasts));
-    let count = m.load32(field!(me.global, GlobalState, num_multicasts));
+    let table = m.load64(field!(me.global(), GlobalState, multicasts));
+    let count = m.load32(field!(me.global(), GlobalState, num_multicasts));
     let mut known = false;
     let mut i = 0;
     while i < count && !without(Edge::Multicast) {

@@ -70,6 +70,28 @@ impl Machine for Nvptx {
     }
 
     #[inline(always)]
+    fn load32x4(self, addr: u64) -> [u32; 4] {
+        let (a, b, c, d): (u32, u32, u32, u32);
+        // SAFETY: see above.
+        unsafe {
+            asm!("ld.relaxed.gpu.v4.b32 {{{}, {}, {}, {}}}, [{}];",
+                out(reg32) a, out(reg32) b, out(reg32) c, out(reg32) d, in(reg64) addr, options(nostack));
+        }
+        [a, b, c, d]
+    }
+
+    #[inline(always)]
+    fn load64x2(self, addr: u64) -> [u64; 2] {
+        let (a, b): (u64, u64);
+        // SAFETY: see above.
+        unsafe {
+            asm!("ld.relaxed.gpu.v2.b64 {{{}, {}}}, [{}];",
+                out(reg64) a, out(reg64) b, in(reg64) addr, options(nostack));
+        }
+        [a, b]
+    }
+
+    #[inline(always)]
     fn load64_of_map(self, addr: u64) -> u64 {
         let value: u64;
         // SAFETY: see above. Strong loads are for global and shared memory only.
@@ -127,6 +149,17 @@ impl Machine for Nvptx {
         // SAFETY: see above.
         unsafe {
             asm!("atom.acquire.gpu.cas.b32 {}, [{}], {}, {};",
+                out(reg32) old, in(reg64) addr, in(reg32) expected, in(reg32) new, options(nostack));
+        }
+        old
+    }
+
+    #[inline(always)]
+    fn cas32(self, addr: u64, expected: u32, new: u32) -> u32 {
+        let old: u32;
+        // SAFETY: see above.
+        unsafe {
+            asm!("atom.relaxed.gpu.cas.b32 {}, [{}], {}, {};",
                 out(reg32) old, in(reg64) addr, in(reg32) expected, in(reg32) new, options(nostack));
         }
         old

@@ -450,7 +450,7 @@ impl ReferenceCell {
             slot += 1;
         }
         let counter = m.add32(field!(me.addr, ThreadState, num_reads), 1);
-        let seed = m.load32(field!(me.global, GlobalState, seed));
+        let seed = m.load32(field!(me.global(), GlobalState, seed));
         let reads = num_reads & 0xffff;
         let mut lost = clock;
         if let Some(slot) = sampling::replaced_slot(counter, clock.thread(), seed, reads) {
@@ -492,7 +492,7 @@ fn check_release<M: Machine>(
         // Earlier releases of the sequence were writes too: the whole of what they knew must be known here. What isn't is
         // named as the other side: it is one of them, or something that one of them knew.
         let mut i = 0;
-        while i < me.num_threads && ordered {
+        while i < me.num_threads() && ordered {
             let entry = published.entry(i);
             ordered = entry == 0 || me.happened_before(i, entry, ANY_WARP);
             if !ordered {

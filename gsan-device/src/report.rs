@@ -24,10 +24,10 @@ pub fn race<M: Machine>(me: State<M>, conflict: Conflict, addr: u64, op: Op, sit
     let launch = block::launch(m);
     let module = m.load32(field!(launch, LaunchRecord, module_id));
     let mask = m
-        .load32(field!(me.global, GlobalState, race_capacity))
+        .load32(field!(me.global(), GlobalState, race_capacity))
         .wrapping_sub(1);
-    let keys = m.load64(field!(me.global, GlobalState, race_keys));
-    let records = m.load64(field!(me.global, GlobalState, race_records));
+    let keys = m.load64(field!(me.global(), GlobalState, race_keys));
+    let records = m.load64(field!(me.global(), GlobalState, race_records));
     let key = identity(conflict, module, site);
     let mut i = (key >> 32) as u32 & mask;
     let mut probe = 0;

@@ -20,7 +20,13 @@ pub fn replaced_slot(counter: u32, thread: u32, seed: u32, n: u32) -> Option<u32
 /// A number below `n` (0 for `n` = 0), reproducible from the reader's own counter and the seed.
 #[inline]
 pub fn below(n: u32, counter: u32, thread: u32, seed: u32) -> u32 {
-    murmur3(counter, thread, seed).checked_rem(n).unwrap_or(0)
+    draw(counter, thread, seed).checked_rem(n).unwrap_or(0)
+}
+
+/// A number that is the same for the same arguments.
+#[inline]
+pub fn draw(counter: u32, thread: u32, seed: u32) -> u32 {
+    murmur3(counter, thread, seed)
 }
 
 /// Murmur3, 32 bits, over two words (Austin Appleby's public-domain algorithm).

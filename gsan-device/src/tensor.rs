@@ -13,11 +13,11 @@ pub const ROWS: u32 = 1 << 8;
 /// The table's entry for the map at `map`.
 pub fn find<M: Machine>(me: State<M>, map: u64) -> Option<u64> {
     let m = me.m;
-    let table = m.load64(field!(me.global, GlobalState, tensor_maps));
+    let table = m.load64(field!(me.global(), GlobalState, tensor_maps));
     if table == 0 {
         return None;
     }
-    let mask = m.load32(field!(me.global, GlobalState, tensor_mask));
+    let mask = m.load32(field!(me.global(), GlobalState, tensor_mask));
     let mut hash = 0;
     let mut i = 0;
     while i < 16 {

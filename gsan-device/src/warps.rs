@@ -258,7 +258,13 @@ impl<M: Machine> State<M> {
     }
 
     /// Whether `row` says that of `warp` of `thread` everything up to `epoch` is known.
+    #[inline]
     pub fn knows_partly(self, row: Row, thread: u32, epoch: Epoch, warp: u32) -> bool {
+        row.has_partials() && self.knows_a_warp(row, thread, epoch, warp)
+    }
+
+    #[inline(never)]
+    fn knows_a_warp(self, row: Row, thread: u32, epoch: Epoch, warp: u32) -> bool {
         let mut i = 0;
         while i < PartialClock::PER_ROW as u32 {
             let partial = row.partial(self.m, i);
@@ -306,7 +312,7 @@ impl<M: Machine> State<M> {
         if without(Edge::PartialMerge) {
             return;
         }
-        if partial.thread() >= self.num_threads {
+        if partial.thread() >= self.num_threads() {
             return;
         }
         if partial.thread() == self.thread_id() {

@@ -234,7 +234,7 @@ impl RuntimeState {
                 let thread_id = rank as u32 * shape.threads_per_device() + i;
                 let header = ThreadState {
                     global: part.address(),
-                    thread_id,
+                    who: ThreadState::identity(thread_id, shape.num_threads()),
                     ..Zeroable::zeroed()
                 };
                 copy_from_host(

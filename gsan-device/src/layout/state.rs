@@ -123,6 +123,16 @@ pub struct SmSlots {
 pub struct ThreadState {
     /// The device's [`GlobalState`].
     pub global: u64,
+    /// Which thread this is ([`ThreadState::who`]).
+    pub who: u64,
+    /// [`GlobalState::real_base`]. Here, like the next three, what every access asks for lies in one place; each tenant copies it.
+    pub real_base: u64,
+    /// [`GlobalState::real_size`].
+    pub real_size: u64,
+    /// [`GlobalState::shadow_base`].
+    pub shadow_base: u64,
+    /// [`GlobalState::counters`], or 0 where accesses are not counted.
+    pub access_counters: u64,
     /// The clock row that the tenant inherited; read-only.
     pub base_row: u64,
     /// 0: the tenant's clock is `base_row`; 1: being copied; 2: it is the own clock behind this header.
@@ -131,8 +141,8 @@ pub struct ThreadState {
     pub epoch: Epoch,
     /// The tenant's first epoch: `[start_epoch, epoch]` are its own.
     pub start_epoch: Epoch,
-    /// Index in a clock row.
-    pub thread_id: u32,
+    /// [`GlobalState::seed`].
+    pub seed: u32,
     /// Tenants at the moment (more than one: a shared slot).
     pub users: u32,
     /// Taken on entry and exit only.
@@ -243,6 +253,16 @@ pub struct HalfSync {
 }
 
 impl ThreadState {
+    /// [`ThreadState::who`]: the index in a clock row (bits 0–31) and the length of a row (bits 32–63).
+    pub const fn identity(thread: u32, num_threads: u32) -> u64 {
+        thread as u64 | (num_threads as u64) << 32
+    }
+
+    /// Index in a clock row.
+    pub const fn thread_id(&self) -> u32 {
+        self.who as u32
+    }
+
     /// Tenants that the history keeps; a power of two. (Model checks pay for every word.)
     pub const HISTORY: u32 = if cfg!(loom) { 2 } else { 64 };
 

@@ -233,7 +233,7 @@ fn a_waiter_stays_until_the_read_is_on_record() {
     b[0].fetch(0, 16, PHASE_0);
     let (host, me) = (b[0].host, b[0].state());
     let ring = Shape::default().clock_buffer_size;
-    let state = me.addr + ThreadState::copies_offset(me.num_threads, ring);
+    let state = me.addr + ThreadState::copies_offset(me.num_threads(), ring);
     assert_eq!(host.load32(state), 1);
     host.store32(state, 1 | PendingCopy::BUSY);
     let gone = AtomicBool::new(false);
