@@ -171,7 +171,7 @@ pub struct Case {
     flags: u32,
     bias: f32,
     clamp: [f32; 2],
-    steps: f32,
+    steps: Option<f32>,
 }
 
 impl Case {
@@ -194,7 +194,7 @@ impl Case {
             flags: CU_TRSF_NORMALIZED_COORDINATES,
             bias: 0.0,
             clamp: [0.0, 100.0],
-            steps: 2.0,
+            steps: None,
         }
     }
 
@@ -240,7 +240,7 @@ impl Case {
 
     /// So many steps of the weights from the hardware's.
     pub fn near(mut self, steps: f32) -> Case {
-        self.steps = steps;
+        self.steps = Some(steps);
         self
     }
 
@@ -281,9 +281,10 @@ impl Case {
     /// Of two levels or along three dimensions the weights are not quite the hardware's: a few steps of 256 are let pass.
     fn is_near(&self, a: &str, b: &str) -> bool {
         let float = |word: &str| u32::from_str_radix(word, 16).map(f32::from_bits);
-        let exact = !self.mixed && self.shape.levels == 0 && !self.shape.is_solid();
+        let plain = !self.mixed && self.shape.levels == 0 && !self.shape.is_solid();
+        let steps = self.steps.unwrap_or(if plain { 0.0 } else { 2.0 });
         match (float(a), float(b)) {
-            (Ok(a), Ok(b)) if !exact => (a - b).abs() <= self.steps * self.shape.most() / 256.0,
+            (Ok(a), Ok(b)) => (a - b).abs() <= steps * self.shape.most() / 256.0,
             _ => false,
         }
     }

@@ -157,9 +157,7 @@ impl Texture {
         let level = match level {
             Level::Base => None,
             Level::Given(level) => Some(level),
-            Level::Steps(steps) => Some(detail::of_steps(
-                steps.map(|step| self.in_texels(point, step)),
-            )),
+            Level::Steps(steps) => Some(detail::of_steps(steps.map(|step| self.in_texels(step)))),
         };
         let mut out = Vec::new();
         for (n, share) in self.detail.levels(level, self.levels.len()) {
@@ -170,24 +168,14 @@ impl Texture {
         out
     }
 
-    /// A step at a point, in texels of the largest image.
-    fn in_texels(&self, point: &Point, step: [f64; 3]) -> [f64; 3] {
+    /// A step in texels of the largest image.
+    fn in_texels(&self, step: [f64; 3]) -> [f64; 3] {
         let image = self.image();
-        let size = |i: usize| match self.normalized || point.cube {
-            true => image.extents[i].max(1) as f64,
-            false => 1.0,
-        };
-        if point.cube {
-            let [s, t] = cube::slope(point.at, step);
-            return [s * size(0), t * size(1), 0.0];
-        }
         let dimensions = image.dimensions();
-        [0, 1, 2].map(|i| {
-            if i < dimensions {
-                step[i] * size(i)
-            } else {
-                0.0
-            }
+        [0, 1, 2].map(|i| match i < dimensions {
+            true if self.normalized => step[i] * image.extents[i].max(1) as f64,
+            true => step[i],
+            false => 0.0,
         })
     }
 
@@ -241,13 +229,26 @@ impl Texture {
         }
     }
 
-    /// The four texels around a point, in `tld4`'s order.
-    pub fn gather(&self, point: &Point) -> [Option<u64>; 4] {
+    /// The four texels around a point, in `tld4`'s order. Where three faces meet the fourth is a mix of the others.
+    pub fn gather(&self, point: &Point) -> [Mix; 4] {
         let image = self.image();
         let (face, scaled) = self.scaled(image, point);
         let base = [0, 1].map(|i| floor(scaled[i] - 0.5) + point.offset[i]);
-        [[0, 1], [1, 1], [1, 0], [0, 0]]
-            .map(|[x, y]| self.texel(image, point, face, [base[0] + x, base[1] + y, 0]))
+        let place = |corner: usize| [0, 1].map(|i| base[i] + (corner >> i & 1) as i64);
+        let texel = |corner: usize| {
+            let [x, y] = place(corner);
+            self.texel(image, point, face, [x, y, 0])
+        };
+        let n = image.extents[0] as i64;
+        let is_there = |corner: usize| {
+            !self.seamless || !point.cube || cube::neighbour(face, place(corner), n).is_some()
+        };
+        [2, 3, 1, 0].map(|corner: usize| match is_there(corner) {
+            true => vec![(texel(corner), mix::WHOLE)],
+            false => [(3, 86), (1, 85), (2, 85)]
+                .map(|(other, weight)| (texel(corner ^ other), weight))
+                .into(),
+        })
     }
 
     /// A mix of values of a channel, as a register has it. Texels come as the bits that lie there.
@@ -255,14 +256,10 @@ impl Texture {
         let (channel, integer) = (self.image().channel, self.is_integer());
         let is_light = self.srgb && n < 3 && channel == Channel::U8 && !integer;
         let one = |texel: &Option<u64>| match texel {
+            // What a texel has no channel for is zero, in the border too.
+            _ if n as u64 >= self.image().channels => 0,
             None if integer => self.border[n] as i64 as u32,
-            None => self.border[n].to_bits(),
-            // What a texel has no channel for: zero, and one for the last.
-            Some(_) if n as u64 >= self.image().channels => match (n, integer) {
-                (3, true) => 1,
-                (3, false) => 1f32.to_bits(),
-                _ => 0,
-            },
+            None => channel.border(self.border[n]).to_bits(),
             Some(bits) => {
                 let value = channel.widen(*bits, !self.integers);
                 match is_light {

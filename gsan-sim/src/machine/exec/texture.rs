@@ -4,7 +4,7 @@ use super::{Exec, Failed, Halt, write};
 use crate::machine::alu::lanes;
 use crate::machine::ir::{DetailOp, Geometry, Space, TextureKind, TextureOp};
 use crate::machine::state::Warp;
-use crate::machine::texture::{Level, Point, Texture};
+use crate::machine::texture::{Level, Mix, Point, Texture};
 use crate::machine::ty::Row;
 use std::sync::Arc;
 
@@ -100,11 +100,16 @@ impl Exec<'_> {
 
     fn extent(&self, n: usize, handle: u64, level: usize) -> Result<u64, Halt> {
         let texture = self.object(handle)?;
-        // A level that there is not has no extent.
-        Ok(texture
-            .levels
-            .get(level)
-            .map_or(0, |image| image.extents[n]))
+        Ok(match texture.levels.get(level) {
+            // Faces are no depth.
+            Some(image) if n == 2 && image.cube => match image.layered {
+                true => image.extents[2] / 6,
+                false => 0,
+            },
+            Some(image) => image.extents[n],
+            // A level that there is not has no extent.
+            None => 0,
+        })
     }
 
     fn texels(
@@ -136,9 +141,8 @@ impl Exec<'_> {
         let mix = match op.kind {
             TextureKind::Gather(channel) => {
                 let mut out = Vec::new();
-                for texel in texture.gather(&point) {
-                    let bits = self.texel(warp, texture, texel, channel, l)?;
-                    out.push(u64::from(texture.channel(&[(bits, 256)], channel)));
+                for mix in texture.gather(&point) {
+                    out.push(self.mixed(warp, texture, &mix, channel, l)?);
                 }
                 return Ok(out);
             }
@@ -168,13 +172,25 @@ impl Exec<'_> {
         };
         let mut out = Vec::new();
         for n in 0..4 {
-            let mut values = Vec::with_capacity(mix.len());
-            for &(texel, share) in &mix {
-                values.push((self.texel(warp, texture, texel, n, l)?, share));
-            }
-            out.push(u64::from(texture.channel(&values, n)));
+            out.push(self.mixed(warp, texture, &mix, n, l)?);
         }
         Ok(out)
+    }
+
+    /// A channel of a mix of texels.
+    fn mixed(
+        &mut self,
+        warp: &Warp,
+        texture: &Texture,
+        mix: &Mix,
+        n: usize,
+        l: usize,
+    ) -> Result<u64, Halt> {
+        let mut values = Vec::with_capacity(mix.len());
+        for &(texel, weight) in mix {
+            values.push((self.texel(warp, texture, texel, n, l)?, weight));
+        }
+        Ok(texture.channel(&values, n).into())
     }
 
     /// A channel of a texel, as it lies there (nothing where the texel has no such channel).

@@ -41,6 +41,15 @@ impl Channel {
         }
     }
 
+    /// A border's value where the channel stands for a fraction: no more than it can say.
+    pub(super) fn border(self, x: f32) -> f32 {
+        match self {
+            Channel::U8 | Channel::U16 => x.clamp(0.0, 1.0),
+            Channel::S8 | Channel::S16 => x.clamp(-1.0, 1.0),
+            _ => x,
+        }
+    }
+
     /// Whether it is an integer with a sign.
     pub fn is_signed(self) -> bool {
         matches!(self, Channel::S8 | Channel::S16 | Channel::S32)

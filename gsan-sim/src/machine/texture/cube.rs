@@ -52,14 +52,6 @@ pub fn spot(at: [f64; 3]) -> Spot {
     Spot { face, place }
 }
 
-/// How the place on the face changes with the direction.
-pub fn slope(at: [f64; 3], change: [f64; 3]) -> [f64; 2] {
-    let face = face_of(at);
-    let [s, t, m] = axes(at, face);
-    let [ds, dt, dm] = axes(change, face);
-    [[s, ds], [t, dt]].map(|[x, dx]| (dx * m - x * dm) / (2.0 * m * m))
-}
-
 /// A texel that may lie beyond one edge of its face of `n` × `n`: the neighbouring face's. Beyond two edges there is none.
 pub fn neighbour(face: usize, [x, y]: [i64; 2], n: i64) -> Option<(usize, [i64; 2])> {
     let outside = |i: i64| !(0..n).contains(&i);
@@ -106,18 +98,6 @@ mod tests {
                 }
             }
             assert_eq!(neighbour(face, [-1, 4], 4), None);
-        }
-    }
-
-    #[test]
-    fn slopes_are_differences() {
-        let (at, change) = ([0.3, -1.5, 0.7], [0.2, 0.1, -0.4]);
-        let step = 1e-6;
-        let moved: Vec<f64> = (0..3).map(|i| at[i] + step * change[i]).collect();
-        let (a, b) = (spot(at), spot([moved[0], moved[1], moved[2]]));
-        let slope = slope(at, change);
-        for (i, slope) in slope.into_iter().enumerate() {
-            assert!(((b.place[i] - a.place[i]) / step - slope).abs() < 1e-5);
         }
     }
 }

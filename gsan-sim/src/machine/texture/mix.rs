@@ -77,13 +77,20 @@ pub fn float(channel: Channel, srgb: bool, mix: impl Iterator<Item = (f32, u32)>
 
 /// The light that an sRGB byte stands for: eight bits of it, or multiples of 2^-14.
 pub fn light(x: f32) -> f32 {
+    let byte = (x * 255.0).round() as u8;
     let x = f64::from(x);
     let exact = match x <= 0.04045 {
         true => x / 12.92,
         false => ((x + 0.055) / 1.055).powf(2.4),
     };
     let step = 2f64.powi((exact.log2().floor().max(-7.0) as i32 - 7).min(0));
-    ((exact / step).round() * step) as f32
+    // Where the hardware's table is not what is nearest.
+    let off = match byte {
+        33 | 66 | 184 | 186 | 252 | 253 => 1.0,
+        32 | 65 | 68 | 70 | 97 | 249..=251 => -1.0,
+        _ => 0.0,
+    };
+    (((exact / step).round() + off) * step) as f32
 }
 
 #[cfg(test)]
