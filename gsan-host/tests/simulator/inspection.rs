@@ -40,7 +40,7 @@ fn the_global_state_is_what_was_asked_for() {
     ));
     for id in 0..6 {
         let thread = session.thread_state(id).unwrap().unwrap();
-        assert_eq!((thread.state.thread_id, thread.state.epoch), (id, 0));
+        assert_eq!((thread.state.thread_id(), thread.state.epoch), (id, 0));
         assert_eq!(thread.clock, vec![0; 6]);
     }
     assert_eq!(session.thread_state(6).unwrap(), None);
