@@ -45,9 +45,16 @@ impl Row {
     /// Calls `f` with the index and the value of each of the `n` entries.
     #[inline]
     pub fn each<M: Machine>(self, m: M, n: u32, mut f: impl FnMut(u32, Epoch)) {
+        let whole = n.wrapping_sub(n % STEP);
+        let step = |from: u32| self.step(m, from, whole);
+        // Some steps are under way while one is worked on.
+        let (mut first, mut second) = (step(0), step(STEP));
+        let (mut third, mut fourth) = (step(2 * STEP), step(3 * STEP));
         let mut i = 0;
-        while n.wrapping_sub(i) >= STEP {
-            let values = self.step(m, i);
+        while i < whole {
+            let values = first;
+            (first, second, third) = (second, third, fourth);
+            fourth = step(i.wrapping_add(4 * STEP));
             let mut j = 0;
             while j < STEP {
                 f(i.wrapping_add(j), values[j as usize]);
@@ -70,9 +77,14 @@ impl Row {
         n: u32,
         mut f: impl FnMut(u32, Epoch, Epoch),
     ) {
+        let whole = n.wrapping_sub(n % STEP);
+        let step = |from: u32| (self.step(m, from, whole), other.step(m, from, whole));
+        let (mut first, mut second) = (step(0), step(STEP));
         let mut i = 0;
-        while n.wrapping_sub(i) >= STEP {
-            let (own, others) = (self.step(m, i), other.step(m, i));
+        while i < whole {
+            let (own, others) = first;
+            first = second;
+            second = step(i.wrapping_add(2 * STEP));
             let mut j = 0;
             while j < STEP {
                 f(i.wrapping_add(j), own[j as usize], others[j as usize]);
@@ -86,13 +98,16 @@ impl Row {
         }
     }
 
+    /// The entries of a step, if it lies below `end`.
     #[inline]
-    fn step<M: Machine>(self, m: M, from: u32) -> [Epoch; STEP as usize] {
+    fn step<M: Machine>(self, m: M, from: u32, end: u32) -> [Epoch; STEP as usize] {
         let mut values = [0; STEP as usize];
-        let mut j = 0;
-        while j < STEP {
-            values[j as usize] = self.entry(m, from.wrapping_add(j));
-            j += 1;
+        if from < end {
+            let mut j = 0;
+            while j < STEP {
+                values[j as usize] = self.entry(m, from.wrapping_add(j));
+                j += 1;
+            }
         }
         values
     }
