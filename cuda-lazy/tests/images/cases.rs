@@ -291,8 +291,8 @@ fn places(i: u32) -> [u32; 8] {
         bits(3 * i),
         bits(5 * i),
         0,
-        x * 4,
-        x * 8,
+        x.wrapping_mul(4),
+        x.wrapping_mul(8),
     ]
 }
 

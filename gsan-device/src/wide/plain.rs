@@ -307,7 +307,7 @@ mod tests {
     fn the_short_way_comes_to_what_the_general_one_does() {
         let mut seen = Seen::default();
         for seed in 1..400 {
-            let mut random = Random(seed * 0x9e37_79b9_7f4a_7c15);
+            let mut random = Random(u64::wrapping_mul(seed, 0x9e37_79b9_7f4a_7c15));
             let device = Device::new(Shape {
                 num_sms: 8,
                 slots_per_sm: 1,

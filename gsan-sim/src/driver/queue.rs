@@ -562,15 +562,15 @@ impl Driver {
             },
             Work::Copy(what) => {
                 let (from, to) = (what.from.address, what.to.address);
-                self.machine.note_operation(Some(from), Some(to));
+                self.machine.note_operation(Some(from), Some(to), false);
                 copy::run(self.machine.memory_mut(), &what)
             }
             Work::Write { to, bytes } => {
-                self.machine.note_operation(None, Some(to));
+                self.machine.note_operation(None, Some(to), false);
                 self.machine.memory_mut().write(to, &bytes)
             }
             Work::Fill(fill) => {
-                self.machine.note_operation(None, Some(fill.to));
+                self.machine.note_operation(None, Some(fill.to), true);
                 copy::fill(self.machine.memory_mut(), &fill)
             }
             Work::Record { event } => {

@@ -355,9 +355,9 @@ impl Machine {
     }
 
     /// Records what the driver does to memory: see [`TraceStep::Operation`].
-    pub(crate) fn note_operation(&mut self, read: Option<u64>, write: Option<u64>) {
+    pub(crate) fn note_operation(&mut self, read: Option<u64>, write: Option<u64>, fill: bool) {
         if self.config.trace {
-            self.trace.push(TraceStep::Operation { read, write });
+            self.trace.push(TraceStep::Operation { read, write, fill });
         }
     }
 

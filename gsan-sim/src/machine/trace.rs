@@ -43,6 +43,8 @@ pub enum TraceStep {
         read: Option<u64>,
         /// Where it wrote to.
         write: Option<u64>,
+        /// Whether it filled memory: what it did not read came with it otherwise.
+        fill: bool,
     },
     /// A barrier of a block is complete: those who wait at it go on.
     Barrier {

@@ -198,25 +198,26 @@ impl<'a> Follower<'a> {
                 }
                 Ok(())
             }
-            TraceStep::Operation { read, write } => self.operation(read, write),
+            TraceStep::Operation { read, write, fill } => self.operation([read, write], fill),
             _ => Ok(()),
         }
     }
 
     /// The driver has filled or copied memory.
-    fn operation(&mut self, read: Option<u64>, write: Option<u64>) -> Result<()> {
+    fn operation(&mut self, addresses: [Option<u64>; 2], fill: bool) -> Result<()> {
         let mine = |address: Option<u64>| {
             let offset = address?.checked_sub(self.data)?;
             (offset < u64::from(Space::SIZE)).then_some(offset as u32)
         };
-        let offsets = [mine(read), mine(write)];
+        let offsets = addresses.map(mine);
         if offsets == [None, None] {
             return Ok(());
         }
         self.settle();
         let is_it = |&step: &usize| {
             let kernel = self.program.kernel_of(step)?;
-            if self.program.kernels[kernel].work == Work::Grid {
+            let work = self.program.kernels[kernel].work;
+            if work == Work::Grid || fill != (work == Work::Memset) {
                 return None;
             }
             let thread = self.trace.threads.iter().position(|t| t.kernel == kernel)?;
