@@ -67,6 +67,8 @@ pub(crate) fn begins_with<M: Machine>(m: M, launch: u64, num_threads: u32) -> u6
     // A block of this launch may have more to hand over by now.
     let own = handover(m, field!(launch, LaunchRecord, out_row), num_threads);
     m.cas64(field!(own, Handover, row), 0, row);
+    // A launch that this one lets begin may look for it at once.
+    m.fence(Scope::Gpu);
     row
 }
 
