@@ -96,7 +96,7 @@ impl Cell for Wide {
             }
         }
         now.store(me.m, self.addr, &before);
-        self.unlock(me.m, now.state());
+        self.unlock(me.m, now.state);
         if may_acquire && !without(Edge::AcquiringAccess) {
             context |= conflict.map_or(0, |c| deferred::bits(c) | SURE);
             conflict = None;
@@ -137,7 +137,7 @@ impl Cell for Wide {
             me.recorded(record.epoch());
         }
         now.store(me.m, self.addr, &before);
-        self.unlock(me.m, now.state());
+        self.unlock(me.m, now.state);
         conflict
     }
 
@@ -171,7 +171,7 @@ impl Cell for Wide {
         now.insert(me, nothing, self.addr);
         me.read_recorded(nothing.epoch());
         now.store(me.m, self.addr, &before);
-        self.unlock(me.m, now.state());
+        self.unlock(me.m, now.state);
         self.mark_observed(me);
     }
 
@@ -188,7 +188,7 @@ impl Cell for Wide {
         }
     }
 
-    /// Looks without the lock: a write that is here stays in its place until the cell says that it was replaced (`Wide::insert`).
+    /// Looks without the lock: a write that is here stays in its place until the cell says that it was replaced ([`Contents::store`]).
     fn written_by_own_block<M: Machine>(self, me: State<M>) -> bool {
         let cell = Contents::load(me.m, self.addr, 0);
         let mut found = false;
@@ -389,7 +389,7 @@ impl Wide {
         me.recorded(epoch);
         now.written(me, record, true, true);
         now.store(me.m, self.addr, &before);
-        self.unlock(me.m, now.state());
+        self.unlock(me.m, now.state);
     }
 }
 

@@ -69,12 +69,6 @@ impl Contents {
         }
     }
 
-    /// The state word without the lock.
-    #[inline]
-    pub fn state(&self) -> u32 {
-        self.state
-    }
-
     #[inline(always)]
     pub fn record(&self, slot: u32) -> WideRecord {
         // (An index that is always in bounds: there is no panic on a GPU.)

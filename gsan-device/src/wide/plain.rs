@@ -5,7 +5,7 @@ use super::contents::{self, Contents};
 use super::{RECORDS, Wide, implies, is_own_block, record};
 use crate::cell::{Conflict, Current};
 use crate::clock::State;
-use crate::layout::{Scope, ThreadState, WideCell, WideRecord};
+use crate::layout::{Epoch, Scope, ThreadState, WideCell, WideRecord};
 use crate::machine::{Machine, field};
 use core::mem::size_of;
 
@@ -68,11 +68,7 @@ impl Wide {
         if simple.gone != 0 {
             self.clear(m, simple.gone);
         }
-        let epoch = if access.op.is_asynchronous() {
-            me.epoch()
-        } else {
-            new.epoch()
-        };
+        let epoch = recorded_in(me, access, new);
         if recorded < epoch {
             m.max32(last_record, epoch);
         }
@@ -98,16 +94,12 @@ impl Wide {
         let mut now = before;
         let conflict = now.check(me, access, new);
         now.insert(me, new, self.addr);
-        me.recorded(if access.op.is_asynchronous() {
-            me.epoch()
-        } else {
-            new.epoch()
-        });
+        me.recorded(recorded_in(me, access, new));
         if new.writes() {
             now.written(me, new, false, false);
         }
         now.store(me.m, self.addr, &before);
-        self.unlock(me.m, now.state());
+        self.unlock(me.m, now.state);
         conflict
     }
 
@@ -130,6 +122,16 @@ impl Wide {
             }
             slot += 1;
         }
+    }
+}
+
+/// The epoch that the block has something on record in. (A `cp.async` is recorded ahead of its time.)
+#[inline(always)]
+fn recorded_in<M: Machine>(me: State<M>, access: Current, new: WideRecord) -> Epoch {
+    if access.op.is_asynchronous() {
+        me.epoch()
+    } else {
+        new.epoch()
     }
 }
 
@@ -299,7 +301,7 @@ mod tests {
         let after = applied(&before, new, simple);
         assert_eq!(conflict, None, "{before:x?} {new:x?}");
         assert_eq!(sorted(&after), sorted(&general), "{before:x?} {new:x?}");
-        assert_eq!(after.state(), general.state(), "{before:x?} {new:x?}");
+        assert_eq!(after.state, general.state, "{before:x?} {new:x?}");
     }
 
     /// Random programs on one word: wherever the short way is taken, it comes to what the general one does.

@@ -35,7 +35,7 @@ impl Exec<'_> {
                     .map_err(at)?
             }
             _ => {
-                let rows: Vec<Row> = op.a.iter().map(|&s| *self.row(warp, frame, s)).collect();
+                let rows = self.rows(warp, frame, &op.a);
                 let mut a = product::left(&rows, p.a, there);
                 if negate_a {
                     a.iter_mut().for_each(|x| *x = -*x);

@@ -481,6 +481,11 @@ impl Exec<'_> {
         }
     }
 
+    /// Several operands' rows.
+    fn rows(&self, warp: &Warp, frame: Frame, list: &[Src]) -> Vec<Row> {
+        list.iter().map(|&s| *self.row(warp, frame, s)).collect()
+    }
+
     /// Picks the group that goes on: joins groups that have met, then the deepest call with the lowest program counter,
     /// unless another has waited too long. False: none can.
     fn choose(&mut self, warp: &mut Warp) -> bool {

@@ -77,11 +77,7 @@ impl Exec<'_> {
             return;
         };
         let frame = warp.groups[warp.current].frame;
-        let [a, b, c] = [a, b, c].map(|list| {
-            list.iter()
-                .map(|&s| *self.row(warp, frame, s))
-                .collect::<Vec<Row>>()
-        });
+        let [a, b, c] = [a, b, c].map(|list| self.rows(warp, frame, list));
         let place = |role: Role, element: Element, row: usize, column: usize| {
             if !*wmma {
                 return mma_place(role, p.rows, element, row, column);

@@ -53,11 +53,7 @@ impl Exec<'_> {
             return;
         };
         let frame = warp.groups[warp.current].frame;
-        let [a, b, c] = [a, b, c].map(|list| {
-            list.iter()
-                .map(|&s| *self.row(warp, frame, s))
-                .collect::<Vec<Row>>()
-        });
+        let [a, b, c] = [a, b, c].map(|list| self.rows(warp, frame, list));
         let Product { c: from, d: to, .. } = *p;
         let mut out = vec![[0u64; 32]; d.len()];
         for q in 0..4 {
