@@ -188,7 +188,7 @@ impl Cell for Wide {
         }
     }
 
-    /// Looks without the lock: a write that is here stays in its place until the cell says that it was replaced ([`Contents::store`]).
+    /// Looks without the lock: a write that is here stays in its place until the cell says that it was replaced (`Contents::store`).
     fn written_by_own_block<M: Machine>(self, me: State<M>) -> bool {
         let cell = Contents::load(me.m, self.addr, 0);
         let mut found = false;
